@@ -115,7 +115,7 @@ func (f *folder) row(rec *trace.Record, it *summary.Item, findings []conformance
 	return bytes.Clone(f.scratch)
 }
 
-// appendRow appends the form of a row that pages read: see assets/store.js.
+// appendRow appends the form of a row that pages read: see web/src/tap/types.ts.
 func (f *folder) appendRow(dst []byte, rec *trace.Record, it *summary.Item, findings []conformance.Finding) []byte {
 	num := func(name string, n int64) {
 		if n != 0 {

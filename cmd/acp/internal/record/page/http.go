@@ -2,7 +2,6 @@ package page
 
 import (
 	"crypto/subtle"
-	"embed"
 	"io"
 	"io/fs"
 	"log"
@@ -11,10 +10,10 @@ import (
 	"path"
 	"strconv"
 	"strings"
-)
 
-//go:embed assets
-var embedded embed.FS
+	"github.com/goacp/acp/cmd/acp/internal/web/assets"
+	"github.com/goacp/acp/internal/webguard"
+)
 
 // types are the media types of the assets; other files are not served.
 var types = map[string]string{
@@ -24,8 +23,9 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// policy lets the page run, load and reach what this server has, and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+// policy lets the page run, load and reach what this server has, and nothing else. Pictures and sounds of the conversation
+// are in the page itself.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -48,12 +48,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		defer s.running.Done()
 		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
+		webguard.Protect(h, policy)
 		switch {
 		case !s.ours(r.Host):
 			// Another name was made to point here.
@@ -109,11 +104,13 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
 	if name == "" {
-		name = "index.html"
+		name = "tap.html"
 	}
-	data, err := fs.ReadFile(embedded, path.Join("assets", name))
+	data, err := fs.ReadFile(assets.Files, name)
 	kind, ok := types[path.Ext(name)]
-	if err != nil || !ok {
+	// What only the page of the gateway has is not served.
+	isOurs := strings.HasPrefix(name, "tap.") || strings.HasPrefix(name, "chunk-") || name == "icon.svg"
+	if err != nil || !ok || !isOurs {
 		http.NotFound(w, r)
 		return
 	}

@@ -18,7 +18,7 @@ const (
 // TestKeyboard goes through everything without a mouse.
 func TestKeyboard(t *testing.T) {
 	_, tb := serve(t, demoOptions(), demo()...)
-	tb.until(`document.querySelectorAll('.row').length > 10 && document.activeElement.id === 'grid'`)
+	tb.Until(`document.querySelectorAll('.row').length > 10 && document.activeElement.id === 'grid'`)
 	for _, step := range []struct {
 		keys string // apart from each other
 		want string
@@ -55,22 +55,22 @@ func TestKeyboard(t *testing.T) {
 		{"j", selected + " === 39"}, // the list of keys has the keyboard
 		{"Enter", "!document.getElementById('keys').open"},
 	} {
-		tb.press(strings.Fields(step.keys)...)
-		tb.until(step.want)
+		tb.Press(strings.Fields(step.keys)...)
+		tb.Until(step.want)
 	}
 	// Tab goes through what can be used, in the order it is seen.
-	tb.eval(`document.getElementById('tab-frames').focus()`, nil)
+	tb.Eval(`document.getElementById('tab-frames').focus()`, nil)
 	order := []string{"tab-frames"}
 	for range 40 {
-		tb.press("Tab")
+		tb.Press("Tab")
 		var at string
-		tb.eval(`document.activeElement.id || document.activeElement.dataset.value || document.activeElement.tagName`, &at)
+		tb.Eval(`document.activeElement.id || document.activeElement.dataset.value || document.activeElement.tagName`, &at)
 		if at == "BODY" || at == order[0] {
 			break
 		}
 		order = append(order, at)
 		var seen bool
-		tb.eval(`document.activeElement.matches(':focus-visible')`, &seen)
+		tb.Eval(`document.activeElement.matches(':focus-visible')`, &seen)
 		if !seen {
 			t.Errorf("the focus on %s cannot be seen", at)
 		}
@@ -83,14 +83,14 @@ func TestKeyboard(t *testing.T) {
 
 func TestFilters(t *testing.T) {
 	_, tb := serve(t, demoOptions(), demo()...)
-	tb.until(`document.querySelectorAll('.row').length > 10`)
+	tb.Until(`document.querySelectorAll('.row').length > 10`)
 	shown := func(want string) {
 		t.Helper()
-		tb.until(`document.getElementById('shown').innerText.startsWith(` + quote(want) + `)`)
+		tb.Until(`document.getElementById('shown').innerText.startsWith(` + quote(want) + `)`)
 	}
-	click := func(value string) { tb.eval(`document.querySelector('[data-value="`+value+`"]').click()`, nil) }
+	click := func(value string) { tb.Eval(`document.querySelector('[data-value="`+value+`"]').click()`, nil) }
 	choose := func(id, value string) {
-		tb.eval(fmt.Sprintf(`{const s = document.getElementById(%q); s.value = %q; s.dispatchEvent(new Event('change'))}`, id, value), nil)
+		tb.Eval(fmt.Sprintf(`{const s = document.getElementById(%q); s.value = %q; s.dispatchEvent(new Event('change'))}`, id, value), nil)
 	}
 	click("errors")
 	shown("3 of") // the refusal, what was refused, and the line that is not JSON
@@ -108,13 +108,13 @@ func TestFilters(t *testing.T) {
 	choose("method", "")
 	choose("session", "sess_8f2c41d07be6")
 	shown("41 of")
-	tb.press("x")
+	tb.Press("x")
 	shown("47 records")
 	for query, want := range map[string]string{
 		`toolu_01B`: "3 of", `toolu_01B -permission`: "2 of", `method:session/prompt`: "2 of", `"thousands separators"`: "2 of",
 		`code:-32601`: "1 of", `id:5 method:title`: "2 of", `nothing like it`: "0 of", `-a`: "", `announced`: "1 of",
 	} {
-		tb.eval(fmt.Sprintf(`{const s = document.getElementById('search'); s.value = %q; s.dispatchEvent(new Event('input'))}`, query), nil)
+		tb.Eval(fmt.Sprintf(`{const s = document.getElementById('search'); s.value = %q; s.dispatchEvent(new Event('input'))}`, query), nil)
 		if want != "" {
 			shown(want)
 		}
@@ -148,21 +148,21 @@ func TestHostile(t *testing.T) {
 	}
 	recs = append(recs, said(0, `<{"id":2,"method":"session/request_permission","params":{"sessionId":`+q+`,"toolCall":{"toolCallId":"c","title":`+q+`},"options":[{"optionId":`+q+`,"name":`+q+`,"kind":"allow_once"}]}}`))
 	s, tb := serve(t, Options{Title: evil, File: evil, Recorded: true, Header: trace.Header{Command: []string{evil}, Tool: evil}}, recs...)
-	tb.until(fmt.Sprintf(`document.getElementById('count-frames').innerText === '%d'`, len(recs)))
+	tb.Until(fmt.Sprintf(`document.getElementById('count-frames').innerText === '%d'`, len(recs)))
 	for range recs {
-		tb.press("j")
+		tb.Press("j")
 	}
-	tb.press("2")
-	tb.until(`document.querySelectorAll('.conversation article').length > 4`)
-	tb.press("3")
-	tb.until(`document.querySelectorAll('#findings li').length > 10 && document.getElementById('findings').innerText.includes('onerror')`)
+	tb.Press("2")
+	tb.Until(`document.querySelectorAll('.conversation article').length > 4`)
+	tb.Press("3")
+	tb.Until(`document.querySelectorAll('#findings li').length > 10 && document.getElementById('findings').innerText.includes('onerror')`)
 	var found struct {
 		Pwned, Hidden bool
 		Elements      int
 	}
-	tb.eval(`({
+	tb.Eval(`({
 		pwned: window.pwned !== undefined || ({}).pwned !== undefined,
-		elements: document.querySelectorAll('img, svg, script:not([src="/app.js"]), iframe, a, object, embed, style, [onerror], [onload]').length,
+		elements: document.querySelectorAll('img, svg:not(.icon), .icon :not(path), script:not([src="/tap.js"]), iframe, a, object, embed, style, [onerror], [onload]').length,
 		hidden: /[\u202a-\u202e\u2066-\u2069\u0000]/.test(document.body.textContent + document.title),
 	})`, &found)
 	if found.Pwned || found.Elements > 0 {
@@ -171,12 +171,10 @@ func TestHostile(t *testing.T) {
 	if found.Hidden {
 		t.Error("characters that turn text around got through")
 	}
-	tb.mu.Lock()
-	defer tb.mu.Unlock()
-	if len(tb.requests) < 5 {
-		t.Errorf("the page asks for %q only", tb.requests)
+	if len(tb.Requests()) < 5 {
+		t.Errorf("the page asks for %q only", tb.Requests())
 	}
-	for _, r := range tb.requests {
+	for _, r := range tb.Requests() {
 		if !strings.HasPrefix(r, "http://"+s.host+"/") {
 			t.Errorf("the page asks for %s", r)
 		}
@@ -188,19 +186,19 @@ func TestHostile(t *testing.T) {
 func TestFound(t *testing.T) {
 	s, tb := serve(t, Options{})
 	many(500, s.Record)
-	tb.until(`document.getElementById('row-500') && document.getElementById('follow').getAttribute('aria-pressed') === 'true'`)
-	tb.press("/")
-	tb.eval(`{
+	tb.Until(`document.getElementById('row-500') && document.getElementById('follow').getAttribute('aria-pressed') === 'true'`)
+	tb.Press("/")
+	tb.Eval(`{
 		const search = document.getElementById('search');
 		search.value = '"word 54 "';
 		search.dispatchEvent(new Event('input'));
 		search.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true, cancelable: true}));
 	}`, nil)
-	tb.until(selected + ` === 55 && document.getElementById('shown').innerText.startsWith('1 of 500')`)
-	tb.press("x")
+	tb.Until(selected + ` === 55 && document.getElementById('shown').innerText.startsWith('1 of 500')`)
+	tb.Press("x")
 	many(100, s.Record)
-	tb.until(`document.getElementById('shown').innerText.startsWith('600 records') && document.getElementById('follow').getAttribute('aria-pressed') === 'false'`)
-	tb.until(selected + ` === 55 && document.getElementById('row-55').getBoundingClientRect().top > document.getElementById('grid').getBoundingClientRect().top`)
+	tb.Until(`document.getElementById('shown').innerText.startsWith('600 records') && document.getElementById('follow').getAttribute('aria-pressed') === 'false'`)
+	tb.Until(selected + ` === 55 && document.getElementById('row-55').getBoundingClientRect().top > document.getElementById('grid').getBoundingClientRect().top`)
 }
 
 // TestCutMessage says of a message that is too long to be kept that its end is missing, and of nothing
@@ -212,11 +210,11 @@ func TestCutMessage(t *testing.T) {
 	}
 	recs = append(recs, said(30, chunk("s", "agent_thought_chunk", "at last")))
 	_, tb := serve(t, Options{}, recs...)
-	tb.until(`document.getElementById('row-21')`)
-	tb.press("2")
-	tb.until(`document.querySelectorAll('.conversation article').length === 2`)
+	tb.Until(`document.getElementById('row-21')`)
+	tb.Press("2")
+	tb.Until(`document.querySelectorAll('.conversation article').length === 2`)
 	var notes []string
-	tb.eval(`[...document.querySelectorAll('.conversation .note')].map((n) => n.textContent)`, &notes)
+	tb.Eval(`[...document.querySelectorAll('.conversation .note')].map((n) => n.textContent)`, &notes)
 	if len(notes) != 1 || !strings.HasSuffix(notes[0], " of this were too much to keep.") {
 		t.Errorf("%q", notes)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
 	"github.com/goacp/acp/trace"
 )
 
@@ -18,71 +19,71 @@ func TestManyFrames(t *testing.T) {
 	s, tb := serve(t, Options{})
 	many(n, func(r *trace.Record) { s.Feed(r) })
 	last := fmt.Sprintf(`document.getElementById('row-%d')`, n)
-	tb.until(`document.getElementById('count-frames').innerText === '100,000' && ` + last + `?.innerText.includes('end_turn')`)
+	tb.Until(`document.getElementById('count-frames').innerText === '100,000' && ` + last + `?.innerText.includes('end_turn')`)
 	nodes := func(where string) {
 		t.Helper()
-		tb.drawn()
+		tb.Drawn()
 		var count int
-		tb.eval(`document.querySelectorAll('*').length`, &count)
+		tb.Eval(`document.querySelectorAll('*').length`, &count)
 		if count > 2000 {
 			t.Errorf("%s: %d elements for %d frames", where, count, n)
 		}
 	}
 	nodes("at the end")
-	tb.press("g")
-	tb.until(`document.getElementById('row-1')?.classList.contains('selected') && !` + last)
+	tb.Press("g")
+	tb.Until(`document.getElementById('row-1')?.classList.contains('selected') && !` + last)
 	for i := 1; i < 40; i++ {
-		tb.eval(fmt.Sprintf(`{const g = document.getElementById('grid'); g.scrollTop = g.scrollHeight * %d / 40}`, i), nil)
-		tb.drawn()
+		tb.Eval(fmt.Sprintf(`{const g = document.getElementById('grid'); g.scrollTop = g.scrollHeight * %d / 40}`, i), nil)
+		tb.Drawn()
 	}
-	tb.until(`Number([...document.querySelectorAll('.row:not([hidden])')][0].dataset.seq) > 90000`)
+	tb.Until(`Number([...document.querySelectorAll('.row:not([hidden])')][0].dataset.seq) > 90000`)
 	nodes("after scrolling")
-	tb.press("G")
-	tb.until(last + `?.classList.contains('selected')`)
+	tb.Press("G")
+	tb.Until(last + `?.classList.contains('selected')`)
 	var below bool
-	tb.eval(`{const r = `+last+`.getBoundingClientRect(), g = document.getElementById('grid').getBoundingClientRect(); r.top >= g.top && r.bottom <= g.bottom + 1}`, &below)
+	tb.Eval(`{const r = `+last+`.getBoundingClientRect(), g = document.getElementById('grid').getBoundingClientRect(); r.top >= g.top && r.bottom <= g.bottom + 1}`, &below)
 	if !below {
 		t.Error("the last row is not in sight")
 	}
-	tb.press("/")
-	tb.eval(`{const s = document.getElementById('search'); s.value = '"word 54321 "'; s.dispatchEvent(new Event('input'))}`, nil)
-	tb.until(`document.getElementById('shown').innerText.startsWith('1 of 100,000')`)
-	tb.press("Enter")
-	tb.until(selected + ` === 54322`)
-	tb.press("x")
-	tb.until(`document.getElementById('shown').innerText.startsWith('100,000 records') && document.getElementById('row-54322')`)
-	tb.press("2")
-	tb.until(`document.querySelectorAll('.conversation article').length > 100`)
+	tb.Press("/")
+	tb.Eval(`{const s = document.getElementById('search'); s.value = '"word 54321 "'; s.dispatchEvent(new Event('input'))}`, nil)
+	tb.Until(`document.getElementById('shown').innerText.startsWith('1 of 100,000')`)
+	tb.Press("Enter")
+	tb.Until(selected + ` === 54322`)
+	tb.Press("x")
+	tb.Until(`document.getElementById('shown').innerText.startsWith('100,000 records') && document.getElementById('row-54322')`)
+	tb.Press("2")
+	tb.Until(`document.querySelectorAll('.conversation article').length > 100`)
 }
 
 // TestForgotten has more frames than are kept.
 func TestForgotten(t *testing.T) {
 	s, tb := serve(t, Options{MaxFrames: 200, File: "f"})
 	many(1000, func(r *trace.Record) { s.Feed(r) })
-	tb.until(`document.getElementById('row-1000') && document.getElementById('count-frames').innerText === '200'`)
-	tb.until(`document.getElementById('notes').innerText === 'The first 800 are not kept here; the file has all'`)
-	tb.press("g")
-	tb.until(selected + ` === 801`)
+	tb.Until(`document.getElementById('row-1000') && document.getElementById('count-frames').innerText === '200'`)
+	tb.Until(`document.getElementById('notes').innerText === 'The first 800 are not kept here; the file has all'`)
+	tb.Press("g")
+	tb.Until(selected + ` === 801`)
 }
 
 func TestStays(t *testing.T) {
 	s, tb := serve(t, Options{})
 	many(500, s.Record)
-	tb.until(`document.getElementById('row-500')`)
-	tb.press("g", "j")
+	tb.Until(`document.getElementById('row-500')`)
+	tb.Press("g", "j")
 	many(500, s.Record)
-	tb.until(`document.getElementById('count-frames').innerText === '1,000'`)
+	tb.Until(`document.getElementById('count-frames').innerText === '1,000'`)
 	var top int
-	tb.eval(`document.getElementById('grid').scrollTop`, &top)
+	tb.Eval(`document.getElementById('grid').scrollTop`, &top)
 	if top != 0 {
 		t.Errorf("the list moves to %d while somebody reads", top)
 	}
-	tb.until(`document.getElementById('newer').innerText.includes('below')`)
-	tb.press("p")
+	tb.Until(`document.getElementById('newer').innerText.includes('below')`)
+	tb.Press("p")
 	many(100, s.Record)
-	tb.until(`document.getElementById('newer').innerText === 'paused · 100 new · go on'`)
-	tb.press("f") // goes on, too
-	tb.until(`document.getElementById('row-1100') && document.getElementById('state').innerText === 'live'`)
+	tb.Until(`document.getElementById('newer').innerText === 'paused · 100 new · go on'`)
+	tb.Press("f") // goes on, too
+	tb.Until(`document.getElementById('row-1100') && document.getElementById('state').innerText === 'live'`)
 }
 
 // A relay stands between the page and the server, to be cut.
@@ -151,49 +152,49 @@ func TestReconnect(t *testing.T) {
 	s := newServer(t, Options{})
 	r := newRelay(t, s.host)
 	s.host = r.Addr().String() // what the browser says
-	tb := open(t, s.URL())
+	tb := chromium.Open(t, s.URL())
 	many(100, s.Record)
-	tb.until(`document.getElementById('row-100')`)
+	tb.Until(`document.getElementById('row-100')`)
 	r.set(true)
-	tb.until(`document.getElementById('state').innerText.startsWith('no connection')`)
+	tb.Until(`document.getElementById('state').innerText.startsWith('no connection')`)
 	many(100, s.Record)
 	r.set(false)
-	tb.until(`document.getElementById('row-200') && document.getElementById('state').innerText === 'live'`)
-	tb.until(`document.getElementById('count-frames').innerText === '200'`)
+	tb.Until(`document.getElementById('row-200') && document.getElementById('state').innerText === 'live'`)
+	tb.Until(`document.getElementById('count-frames').innerText === '200'`)
 }
 
 // TestGone ends the server: the page keeps what it has.
 func TestGone(t *testing.T) {
 	s, tb := serve(t, demoOptions(), demo()...)
-	tb.until(`document.getElementById('row-47')`)
+	tb.Until(`document.getElementById('row-47')`)
 	s.Close()
-	tb.until(`document.getElementById('state').innerText.startsWith('ended')`)
-	tb.press("2")
-	tb.until(`document.querySelector('.conversation')?.innerText.includes('Fixed.')`)
-	tb.press("1", "g", "j")
-	tb.until(`document.querySelector('#detail .json')?.innerText.includes('clientCapabilities')`)
+	tb.Until(`document.getElementById('state').innerText.startsWith('ended')`)
+	tb.Press("2")
+	tb.Until(`document.querySelector('.conversation')?.innerText.includes('Fixed.')`)
+	tb.Press("1", "g", "j")
+	tb.Until(`document.querySelector('#detail .json')?.innerText.includes('clientCapabilities')`)
 	// Another one at its address is not for this page.
 	again, err := New(Options{Addr: s.host})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	tb.do("Page.reload", object{}, nil)
-	tb.until(`document.body.innerText.includes('open the address that was printed')`)
-	tb.wrong()
+	tb.Do("Page.reload", chromium.Object{}, nil)
+	tb.Until(`document.body.innerText.includes('open the address that was printed')`)
+	tb.Wrong()
 }
 
 func TestEmpty(t *testing.T) {
 	s, tb := serve(t, Options{Title: "nobody"})
-	tb.until(`document.getElementById('empty').innerText.includes('Nothing yet')`)
-	tb.press("j", "k", "g", "G", "n", "a", "c", "Enter", "Escape")
-	tb.press("2")
-	tb.until(`document.getElementById('transcript').innerText.includes('No session')`)
-	tb.press("3")
-	tb.until(`document.getElementById('findings').innerText.includes('No violations')`)
-	tb.press("1")
+	tb.Until(`document.getElementById('empty').innerText.includes('Nothing yet')`)
+	tb.Press("j", "k", "g", "G", "n", "a", "c", "Enter", "Escape")
+	tb.Press("2")
+	tb.Until(`document.getElementById('transcript').innerText.includes('No session')`)
+	tb.Press("3")
+	tb.Until(`document.getElementById('findings').innerText.includes('No violations')`)
+	tb.Press("1")
 	s.End()
-	tb.until(`document.getElementById('empty').innerText.includes('Nothing was said')`)
+	tb.Until(`document.getElementById('empty').innerText.includes('Nothing was said')`)
 }
 
 func TestLongFrame(t *testing.T) {
@@ -202,13 +203,13 @@ func TestLongFrame(t *testing.T) {
 		text += fmt.Sprintf("line %d\\n", i)
 	}
 	s, tb := serve(t, Options{}, said(0, `>{"method":"x","params":{"n":12345678901234567890.00,"n":1,"t":"`+text+`","e":"\u202e"}}`))
-	tb.until(`document.getElementById('row-1')`)
-	tb.press("j")
-	tb.until(`document.querySelector('#detail .note')?.innerText.includes('Load all')`)
-	tb.eval(`document.querySelector('#detail .note button').click()`, nil)
-	tb.until(`document.querySelector('#detail .json')?.innerText.includes('12345678901234567890.00')`)
-	tb.until(`document.querySelectorAll('#detail .key').length === 6`) // both of a member that comes twice
-	tb.eval(`[...document.querySelectorAll('#detail .string button')].forEach((b) => b.click())`, nil)
-	tb.until(`document.querySelector('#detail pre').innerText.includes('line 8999')`)
+	tb.Until(`document.getElementById('row-1')`)
+	tb.Press("j")
+	tb.Until(`document.querySelector('#detail .note')?.innerText.includes('Load all')`)
+	tb.Eval(`document.querySelector('#detail .note button').click()`, nil)
+	tb.Until(`document.querySelector('#detail .json')?.innerText.includes('12345678901234567890.00')`)
+	tb.Until(`document.querySelectorAll('#detail .key').length === 6`) // both of a member that comes twice
+	tb.Eval(`[...document.querySelectorAll('#detail .string button')].forEach((b) => b.click())`, nil)
+	tb.Until(`document.querySelector('#detail pre').innerText.includes('line 8999')`)
 	_ = s
 }

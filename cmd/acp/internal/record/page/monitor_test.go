@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )
@@ -108,16 +109,16 @@ func TestViolations(t *testing.T) {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
 
-	tb := open(t, s.URL())
-	tb.until(fmt.Sprintf(`document.getElementById('count-findings').innerText === '%d'`, len(want)))
+	tb := chromium.Open(t, s.URL())
+	tb.Until(fmt.Sprintf(`document.getElementById('count-findings').innerText === '%d'`, len(want)))
 	// A recording is read from its beginning.
-	tb.until(`document.getElementById('row-1') && document.getElementById('follow').getAttribute('aria-pressed') === 'false'`)
-	tb.press("g")
+	tb.Until(`document.getElementById('row-1') && document.getElementById('follow').getAttribute('aria-pressed') === 'false'`)
+	tb.Press("g")
 	for _, seq := range marked {
-		tb.press("n")
-		tb.until(fmt.Sprintf(selected+` === %d && document.querySelector('.row.selected').matches('.marked')`, seq))
+		tb.Press("n")
+		tb.Until(fmt.Sprintf(selected+` === %d && document.querySelector('.row.selected').matches('.marked')`, seq))
 		var shown struct{ Findings, Here int }
-		tb.eval(`({findings: document.querySelectorAll('#detail > .finding').length, here: document.querySelectorAll('#detail > .body .here').length})`, &shown)
+		tb.Eval(`({findings: document.querySelectorAll('#detail > .finding').length, here: document.querySelectorAll('#detail > .body .here').length})`, &shown)
 		n := 0
 		for _, w := range want {
 			if strings.HasPrefix(w, fmt.Sprint(seq, " ")) {
@@ -128,10 +129,10 @@ func TestViolations(t *testing.T) {
 			t.Errorf("#%d: %d findings are shown, want %d; %d places, want %v", seq, shown.Findings, n, shown.Here, places[seq])
 		}
 	}
-	tb.press("3")
+	tb.Press("3")
 	var rules, buttons int
-	tb.eval(`document.querySelectorAll('#findings .group').length`, &rules)
-	tb.eval(`document.querySelectorAll('#findings .group li').length`, &buttons)
+	tb.Eval(`document.querySelectorAll('#findings .group').length`, &rules)
+	tb.Eval(`document.querySelectorAll('#findings .group li').length`, &buttons)
 	byRule := map[string]bool{}
 	for _, w := range want {
 		byRule[strings.Fields(w)[2]] = true
@@ -139,7 +140,7 @@ func TestViolations(t *testing.T) {
 	if rules != len(byRule) || buttons != len(want) {
 		t.Errorf("%d rules with %d frames are listed, want %d with %d", rules, buttons, len(byRule), len(want))
 	}
-	if list := tb.wrong(); len(list) > 0 {
+	if list := tb.Wrong(); len(list) > 0 {
 		t.Errorf("the console says: %q", list)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
 	"github.com/goacp/acp/trace"
 )
 
@@ -16,7 +17,7 @@ var updateScreens = flag.Bool("update", false, "write the pictures of docs/scree
 
 // serve shows records in a page. Recordings are checked by the rules of the protocol, others by those
 // that the demo breaks.
-func serve(t *testing.T, opts Options, recs ...*trace.Record) (*Server, *tab) {
+func serve(t *testing.T, opts Options, recs ...*trace.Record) (*Server, *chromium.Tab) {
 	t.Helper()
 	s, err := New(opts)
 	if err != nil {
@@ -29,9 +30,9 @@ func serve(t *testing.T, opts Options, recs ...*trace.Record) (*Server, *tab) {
 	for _, r := range recs {
 		s.Feed(r)
 	}
-	tb := open(t, s.URL())
+	tb := chromium.Open(t, s.URL())
 	t.Cleanup(func() {
-		if list := tb.wrong(); len(list) > 0 && !t.Failed() {
+		if list := tb.Wrong(); len(list) > 0 && !t.Failed() {
 			t.Errorf("the console says: %q", list)
 		}
 	})
@@ -47,10 +48,10 @@ func demoOptions() Options {
 
 func TestScreens(t *testing.T) {
 	_, tb := serve(t, demoOptions(), demo()...)
-	tb.until(`document.querySelectorAll('.row').length > 10`)
+	tb.Until(`document.querySelectorAll('.row').length > 10`)
 	check := func(name string) {
 		t.Helper()
-		data := tb.shot()
+		data := tb.Shot()
 		if len(data) > 200<<10 {
 			t.Errorf("%s has %d bytes", name, len(data))
 		}
@@ -61,45 +62,45 @@ func TestScreens(t *testing.T) {
 		}
 	}
 	var fonts int
-	tb.eval(`new Set([...document.querySelectorAll('.row')].map((r) => getComputedStyle(r).font)).size`, &fonts)
+	tb.Eval(`new Set([...document.querySelectorAll('.row')].map((r) => getComputedStyle(r).font)).size`, &fonts)
 	if fonts != 1 {
 		t.Errorf("rows have %d fonts", fonts)
 	}
 	for _, scheme := range []string{"light", "dark"} {
-		tb.scheme(scheme)
-		tb.press("1", "g")
-		tb.until(selected + ` === 1`)
+		tb.Scheme(scheme)
+		tb.Press("1", "g")
+		tb.Until(selected + ` === 1`)
 		// A question and its answer in the one, what is wrong in the other.
 		if scheme == "light" {
-			tb.press(strings.Fields(strings.Repeat("j ", 27))...)
-			tb.until(selected + ` === 28`)
+			tb.Press(strings.Fields(strings.Repeat("j ", 27))...)
+			tb.Until(selected + ` === 28`)
 		} else {
-			tb.press("n", "n")
-			tb.until(selected + ` === 39`)
+			tb.Press("n", "n")
+			tb.Until(selected + ` === 39`)
 		}
 		check("web-frames-" + scheme + ".png")
-		tb.press("2")
-		tb.until(`document.querySelectorAll('.conversation article').length > 5`)
+		tb.Press("2")
+		tb.Until(`document.querySelectorAll('.conversation article').length > 5`)
 		check("web-transcript-" + scheme + ".png")
-		tb.press("3")
+		tb.Press("3")
 		check("web-violations-" + scheme + ".png")
 	}
-	tb.press("1", "Escape", "Escape", "f")
-	tb.scheme("light")
-	tb.size(420, 760)
+	tb.Press("1", "Escape", "Escape", "f")
+	tb.Scheme("light")
+	tb.Size(420, 760)
 	check("web-narrow.png")
-	tb.press("n")
-	tb.press("N", "Enter")
-	tb.until(focused + ` === 'detail'`)
+	tb.Press("n")
+	tb.Press("N", "Enter")
+	tb.Until(focused + ` === 'detail'`)
 	check("web-narrow-frame.png")
 	var text string
-	tb.eval(`document.getElementById('detail').innerText`, &text)
+	tb.Eval(`document.getElementById('detail').innerText`, &text)
 	if strings.Contains(text, "null") || strings.Contains(text, "undefined") {
 		t.Errorf("a notification is shown as %q", text)
 	}
 	// Nothing is wider than the window.
 	var wide int
-	tb.eval(`document.documentElement.scrollWidth`, &wide)
+	tb.Eval(`document.documentElement.scrollWidth`, &wide)
 	if wide > 420 {
 		t.Errorf("the page is %d wide in a window of 420", wide)
 	}
@@ -108,11 +109,11 @@ func TestScreens(t *testing.T) {
 // TestContrast holds the colours of texts apart from their grounds.
 func TestContrast(t *testing.T) {
 	_, tb := serve(t, demoOptions(), demo()...)
-	tb.until(`document.querySelectorAll('.row').length > 10`)
+	tb.Until(`document.querySelectorAll('.row').length > 10`)
 	for _, scheme := range []string{"light", "dark"} {
-		tb.scheme(scheme)
+		tb.Scheme(scheme)
 		var poor []string
-		tb.eval(`(() => {
+		tb.Eval(`(() => {
 			const at = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 			const light = (hex) => {
 				const [r, g, b] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255).map((c) => c <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4);

@@ -14,15 +14,16 @@ import (
 // TestUpdates: the page draws every update, or it is listed here.
 func TestUpdates(t *testing.T) {
 	_, tb := serve(t, Options{})
-	tb.until(`document.readyState === 'complete'`)
-	tb.eval(`import('/transcript.js').then((m) => { window.drawTranscript = (t) => {
+	tb.Until(`document.readyState === 'complete'`)
+	tb.Eval(`import('/tap.js').then((m) => { window.drawTranscript = (t) => {
 		const page = new m.Transcript();
 		page.node = document.createElement('div');
 		page.list = [{id: 's', changes: 1}];
 		page.chosen = 's';
 		page.have.set('s', {changes: 1, transcript: t});
 		page.show();
-		return page.main.innerText + [...page.main.querySelectorAll('details')].map((d) => d.textContent).join(' ');
+		const main = page.node.querySelector('.conversation');
+		return main.innerText + [...main.querySelectorAll('details')].map((d) => d.textContent).join(' ');
 	}; })`, nil)
 	ignored := map[string]string{
 		"available_commands_update": "the frames have them",
@@ -39,7 +40,7 @@ func TestUpdates(t *testing.T) {
 			t.Fatal(err)
 		}
 		var text string
-		tb.eval(fmt.Sprintf(`window.drawTranscript(%s)`, data), &text)
+		tb.Eval(fmt.Sprintf(`window.drawTranscript(%s)`, data), &text)
 		return text
 	})
 }

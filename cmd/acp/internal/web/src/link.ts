@@ -1,0 +1,209 @@
+// The connection to the gateway. It comes back by itself.
+
+import { signal } from "@preact/signals";
+import { client, methods, RequestError, type ClientConnection, type CreateElicitationRequest, type CreateElicitationResponse, type InitializeResponse, type RequestPermissionRequest, type RequestPermissionResponse, type SendRequestOptions, type UpdateSessionNotification } from "@agentclientprotocol/sdk/experimental/v2";
+import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-client";
+import type { Change } from "./sessions";
+import { own, to, type Decided, type Presence, type Queued } from "./meta";
+import { prose } from "./parts/text";
+import { isOfTeam, renews, teamLogin, wasOfTeam } from "./team";
+
+// A LinkState is "refused" if the gateway does not know this browser (any more).
+export type LinkState = "connecting" | "open" | "lost" | "refused";
+
+const first = 300, longest = 5000; // ms between tries
+const patience = 15_000; // ms for a connection to be there
+
+// Handlers get what the gateway sends, in order.
+export interface Handlers {
+  update(params: UpdateSessionNotification): void;
+  permission(params: RequestPermissionRequest, withdrawn: AbortSignal): Promise<RequestPermissionResponse>;
+  elicit(params: CreateElicitationRequest, withdrawn: AbortSignal): Promise<CreateElicitationResponse>;
+  presence(params: Presence): void;
+  decided(params: Decided): void;
+  queued(params: Queued): void;
+  sessions(params: Change): void;
+}
+
+// NoConnection is why a request failed that was not sent, or whose answer is lost.
+export class NoConnection extends Error {
+  constructor() {
+    super("No connection");
+  }
+}
+
+// A Socket asks for no subprotocol, and takes no headers, which browsers do not let a page set.
+class Socket extends WebSocket {
+  constructor(url: string) {
+    super(url);
+  }
+}
+
+const pass = <T>(params: unknown) => params as T;
+
+export class Link {
+  readonly state = signal<LinkState>("connecting");
+  readonly known = signal<InitializeResponse | null>(null); // what the gateway has said of itself
+  private connection: ClientConnection | null = null;
+  private tries = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private stopped = true;
+
+  // opened is called whenever there is a connection again, before anything else is sent over it.
+  opened: () => void = () => {};
+
+  // met is called with the user whom the gateway takes this browser for, before there is a connection. It reports whether
+  // there is to be one.
+  met: (user: string) => boolean = () => true;
+
+  // unknown is called when the gateway does not know this browser.
+  unknown: () => void = () => {};
+
+  readonly team = signal(""); // the issuer where a browser that is nobody can log in
+
+  constructor(private readonly handlers: Handlers) {
+    addEventListener("online", () => this.retry());
+    document.addEventListener("visibilitychange", () => document.hidden || this.retry());
+  }
+
+  start() {
+    this.stopped = false;
+    if (this.state.value === "refused") this.state.value = "connecting";
+    this.open();
+  }
+
+  // stop ends the connection for good.
+  stop(state: LinkState) {
+    this.stopped = true;
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.state.value = state;
+    const c = this.connection;
+    this.connection = null;
+    c?.close();
+  }
+
+  // retry tries now what would be tried later.
+  retry() {
+    if (this.timer === undefined || this.stopped) return;
+    clearTimeout(this.timer);
+    this.tries = 0;
+    this.open();
+  }
+
+  private async open() {
+    this.timer = undefined;
+    const h = this.handlers;
+    let c: ClientConnection | null = null;
+    try {
+      const who = await fetch("/whoami", { cache: "no-store", signal: AbortSignal.timeout(patience) });
+      if (who.status === 401 || who.status === 403) {
+        const { team } = (await who.json().catch(() => ({}))) as { team?: unknown };
+        this.team.value = typeof team === "string" ? team : "";
+        if (who.status === 401 && this.team.value && renews()) {
+          location.assign(teamLogin()); // the issuer knows the user still, as a rule
+          return;
+        }
+        this.stop("refused");
+        if (who.status === 401 && !(this.team.value && wasOfTeam())) this.unknown(); // or else it is the same user who comes back
+        return;
+      }
+      if (!who.ok) throw new NoConnection();
+      const { user, team } = (await who.json()) as { user?: unknown; team?: unknown };
+      if (team) isOfTeam();
+      if (this.stopped || (typeof user === "string" && user !== "" && !this.met(user))) return;
+      const app = client({ name: "acp web" });
+      app.onNotification(methods.client.session.update, ({ params }) => h.update(params));
+      app.onRequest(methods.client.session.requestPermission, ({ params, signal }) => h.permission(params, signal));
+      app.onRequest(methods.client.elicitation.create, ({ params, signal }) => h.elicit(params, signal));
+      app.onNotification(own("presence"), pass<Presence>, ({ params }) => h.presence(params));
+      app.onNotification(own("decided"), pass<Decided>, ({ params }) => h.decided(params));
+      app.onNotification(own("queued"), pass<Queued>, ({ params }) => h.queued(params));
+      app.onNotification(own("sessions"), pass<Change>, ({ params }) => h.sessions(params));
+      const url = new URL("/acp", location.href);
+      url.protocol = url.protocol.replace("http", "ws");
+      c = app.connect(createWebSocketStream(url.href, { WebSocket: Socket as never }));
+      const known = await within(c, c.agent.request(methods.agent.initialize, {
+        protocolVersion: 2,
+        info: { name: "acp-web", title: "acp in a browser", version: "1" },
+        capabilities: { elicitation: { form: {}, url: {} } },
+        _meta: to({ presence: true, sessions: true }),
+      }));
+      if (this.stopped) {
+        c.close();
+        return;
+      }
+      this.connection = c;
+      this.tries = 0;
+      this.known.value = known;
+      const opened = c;
+      c.signal.addEventListener("abort", () => this.lost(opened));
+      if (c.signal.aborted) throw new NoConnection();
+      this.state.value = "open";
+      this.opened();
+    } catch {
+      c?.close();
+      this.connection = null;
+      this.again();
+    }
+  }
+
+  private lost(c: ClientConnection) {
+    if (this.connection !== c) return;
+    this.connection = null;
+    this.again();
+  }
+
+  private again() {
+    if (this.stopped || this.timer !== undefined) return;
+    this.state.value = "lost";
+    const wait = Math.min(first * 2 ** this.tries++, longest);
+    this.timer = setTimeout(() => this.open(), wait * (0.75 + Math.random() / 2));
+  }
+
+  // request sends a request, and cancels it if that is wanted. It fails with NoConnection if there is no connection, or none
+  // any more.
+  async request<T>(method: string, params: unknown, cancellationSignal?: AbortSignal): Promise<T> {
+    const c = this.connection;
+    if (!c) throw new NoConnection();
+    return within(c, (c.agent.request as (method: string, params: unknown, options?: SendRequestOptions) => Promise<T>)(method, params, { cancellationSignal }));
+  }
+
+  private readonly leaving = new Map<string, Promise<void>>();
+
+  // leave leaves a session, after what was asked of it before.
+  leave(sessionId: string, after: Promise<unknown>) {
+    const close = () => this.request<unknown>(methods.agent.session.close, { sessionId });
+    const gone: Promise<void> = after.then(close, close).then(() => {}, () => {}).finally(() => {
+      if (this.leaving.get(sessionId) === gone) this.leaving.delete(sessionId);
+    });
+    this.leaving.set(sessionId, gone);
+  }
+
+  // left returns when a session is left that is being left, or undefined.
+  left(sessionId: string): Promise<void> | undefined {
+    return this.leaving.get(sessionId);
+  }
+
+  async notify(method: string, params: unknown): Promise<void> {
+    const c = this.connection;
+    if (!c) throw new NoConnection();
+    await (c.agent.notify as (method: string, params: unknown) => Promise<void>)(method, params);
+  }
+}
+
+// within fails when the connection ends before the answer is there.
+function within<T>(c: ClientConnection, answer: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const gone = () => reject(new NoConnection());
+    if (c.signal.aborted) return gone();
+    c.signal.addEventListener("abort", gone, { once: true });
+    answer.then(resolve, (err) => reject(c.signal.aborted ? new NoConnection() : err)).finally(() => c.signal.removeEventListener("abort", gone));
+  });
+}
+
+// reasonOf returns what went wrong, for people. An agent may have said it.
+export function reasonOf(err: unknown): string {
+  if (err instanceof RequestError || err instanceof Error) return prose(err.message || String(err));
+  return prose(typeof err === "object" && err !== null && "message" in err ? String(err.message) : String(err));
+}

@@ -1,0 +1,106 @@
+// A tool call.
+
+import type { DiffChange, DiffPatch, ToolCallContent, ToolCallLocation } from "@agentclientprotocol/sdk/experimental/v2";
+import { useState } from "preact/hooks";
+import { Blocks } from "./Blocks";
+import { Diff } from "./Diff";
+import { Icon } from "./Icon";
+import { Json } from "./Json";
+import { type TerminalState, TerminalView } from "./Terminal";
+import { beginning, plural, visible } from "./text";
+
+const most = 200; // parts of the content
+const places = 20; // of files
+
+/** A ToolCall is what the updates of a tool call come to. */
+export interface ToolCall {
+  toolCallId: string;
+  title?: string | null;
+  name?: string | null;
+  kind?: string | null;
+  status?: string | null;
+  content?: readonly ToolCallContent[] | null;
+  locations?: readonly ToolCallLocation[] | null;
+  rawInput?: unknown;
+  rawOutput?: unknown;
+}
+
+export interface ToolProps {
+  call: ToolCall;
+  /** The terminals that the call may show. */
+  terminals: (id: string) => TerminalState | undefined;
+  /** Characters of its content that are not kept. */
+  skipped?: number;
+  /** It is open from the start in any case: somebody has to decide about it. */
+  open?: boolean;
+}
+
+const statuses: Record<string, string> = {
+  pending: "pending", in_progress: "running", paused: "paused", completed: "done", failed: "failed", cancelled: "cancelled",
+};
+
+/** ToolView shows a tool call as a line that opens. It is open from the start as long as it runs, if it failed, and if it
+ * changes files. */
+export function ToolView({ call, terminals, skipped, open: start = false }: ToolProps) {
+  const [chosen, setChosen] = useState<boolean | null>(null);
+  const status = call.status ?? "pending", kind = call.kind ?? "other";
+  const content = call.content ?? [];
+  const open = chosen ?? (start || status === "in_progress" || status === "failed" || content.some((c) => c?.type === "diff"));
+  const known = Object.hasOwn(statuses, status);
+  const title = visible(beginning(call.title || call.name || call.toolCallId, 1000));
+  const empty = content.length === 0 && !call.locations?.length && call.rawInput === undefined && call.rawOutput === undefined;
+  const head = (
+    <h3>
+      <Icon kind={kind} />
+      <span class="title">{title}</span>
+      {call.name && call.title && call.name !== call.title && <span class="kind">{visible(beginning(call.name, 80))}</span>}
+      <span class="status">{status === "in_progress" && <span class="pulse" aria-hidden="true" />}{known ? statuses[status] : visible(beginning(status, 40))}</span>
+    </h3>
+  );
+  const name = "entry tool status-" + (known ? status : "pending");
+  if (empty) return <article class={name}>{head}</article>;
+  return (
+    <article class={name}>
+      <details open={open}>
+        <summary onClick={(e) => { e.preventDefault(); setChosen(!open); }}>{head}</summary>
+        {open && <Body call={call} content={content} terminals={terminals} skipped={skipped} />}
+      </details>
+    </article>
+  );
+}
+
+function Body({ call, content, terminals, skipped = 0 }: ToolProps & { content: readonly ToolCallContent[] }) {
+  return (
+    <div class="body">
+      {call.locations && call.locations.length > 0 && (
+        <p class="locations">
+          {call.locations.slice(0, places).map((l) => visible(beginning(l?.path ?? "", 1000)) + (l?.line != null ? ":" + l.line : "")).join("  ")}
+          {call.locations.length > places && "  " + plural(call.locations.length - places, "file") + " more"}
+        </p>
+      )}
+      {skipped > 0 && <p class="note">{plural(skipped, "character")} before this are not kept.</p>}
+      {content.slice(0, most).map((c, i) => <Part key={i} content={c} terminals={terminals} />)}
+      {content.length > most && <p class="note">{plural(content.length - most, "part")} more</p>}
+      {call.rawInput !== undefined && <details class="other"><summary>Input</summary><Json value={call.rawInput} /></details>}
+      {call.rawOutput !== undefined && <details class="other"><summary>Output</summary><Json value={call.rawOutput} /></details>}
+    </div>
+  );
+}
+
+function Part({ content, terminals }: { content: ToolCallContent } & Pick<ToolProps, "terminals">) {
+  const c = (content ?? {}) as { type?: unknown; [key: string]: unknown };
+  switch (c.type) {
+    case "content":
+      if (c.content !== null && typeof c.content === "object") return <Blocks content={[c.content as never]} />;
+      break;
+    case "diff":
+      if (Array.isArray(c.changes)) return <Diff changes={c.changes as DiffChange[]} patch={c.patch as DiffPatch | null | undefined} />;
+      break;
+    case "terminal": {
+      const id = String(c.terminalId);
+      const t = terminals(id);
+      return t ? <TerminalView terminal={t} /> : <p class="other">[terminal {visible(beginning(id, 200))}]</p>;
+    }
+  }
+  return <details class="other"><summary>{visible(beginning(String(c.type), 80))}</summary><Json value={content} /></details>;
+}

@@ -1,0 +1,63 @@
+import { useEffect, useRef } from "preact/hooks";
+import type { PermissionOption } from "@agentclientprotocol/sdk/experimental/v2";
+import { Blocks } from "../parts/Blocks";
+import { ToolView } from "../parts/Tool";
+import type { Ask, Conversation } from "../conversation";
+import { Form } from "./Form";
+import { prose, visible } from "../parts/text";
+
+// Asks are the questions of the agent. They take the focus only when somebody wants to answer.
+export function Asks({ talk }: { talk: Conversation }) {
+  const asks = talk.asks.value, box = useRef<HTMLDivElement>(null), inside = useRef(false);
+  useEffect(() => talk.drawn(), [asks]);
+  // Whoever has answered one goes on to the next one, or to the prompt.
+  useEffect(() => {
+    if (!inside.current || document.activeElement !== document.body) return;
+    inside.current = false;
+    const next = box.current?.querySelector<HTMLElement>("button, input, select, textarea") ?? document.querySelector<HTMLElement>(matchMedia("(pointer: coarse)").matches ? ".scroll" : "#prompt");
+    next?.focus();
+  }, [asks]);
+  return (
+    <div class="questions" ref={box} onFocusIn={() => { inside.current = true; }} onFocusOut={(e) => { inside.current = e.relatedTarget === null || e.currentTarget.contains(e.relatedTarget as Node); }}>
+      {asks.map((a, i) => <One key={a.key} talk={talk} ask={a} first={i === 0} place={asks.length > 1 ? `Question ${i + 1} of ${asks.length}` : ""} />)}
+    </div>
+  );
+}
+
+function One({ talk, ask, first, place }: { talk: Conversation; ask: Ask; first: boolean; place: string }) {
+  const id = "ask-" + ask.key;
+  if (ask.kind === "form") return <section class="ask" role="group" aria-labelledby={id}>{place && <p class="place">{place}</p>}<Form id={id} request={ask.request} answer={ask.answer} /></section>;
+  const { title, description, subject, options } = ask.request;
+  const command = subject?.type === "command" ? (subject as { command: string; cwd?: string | null }) : null;
+  const call = subject?.type === "tool_call" ? (subject as { toolCall: { toolCallId: string } }).toolCall : null;
+  const known = call ? talk.fold.value.tool(call.toolCallId) : undefined;
+  void known?.rev.value;
+  const merged = call ? { ...known?.call, ...Object.fromEntries(Object.entries(call).filter(([, v]) => v !== null && v !== undefined)) } : null;
+  return (
+    <section class="ask" role="group" aria-labelledby={id} data-ask={ask.key}>
+      {place && <p class="place">{place}</p>}
+      <h3 id={id}>{prose(title)}</h3>
+      {description && <Blocks content={[{ type: "text", text: description }]} live={false} />}
+      {command && <pre class="command" tabIndex={0} aria-label="Command">$ {visible(command.command)}</pre>}
+      {command?.cwd && <p class="said">in {visible(command.cwd)}</p>}
+      {merged && <ToolView open call={merged as never} terminals={(t) => talk.fold.value.terminal(t)} />}
+      <p class="options">
+        {options.map((o, i) => <Choice key={o.optionId} o={o} n={first && i < 9 ? i + 1 : 0} choose={(at) => ask.answer(o.optionId, at)} />)}
+        <button class="dismiss" onClick={(e) => ask.answer(null, e.timeStamp)}>Dismiss</button>
+      </p>
+    </section>
+  );
+}
+
+const marks: Record<string, string> = { allow_once: "✓", allow_always: "✓✓", reject_once: "✗", reject_always: "✗✗" };
+
+// Choice is an answer, with the digit that chooses it, if there is one. What it does is never said by a colour alone.
+function Choice({ o, n, choose }: { o: PermissionOption; n: number; choose: (at: number) => void }) {
+  const kind = String(o.kind), name = visible(o.name || o.optionId);
+  const lasting = kind.endsWith("_always") && !/always/i.test(name);
+  return (
+    <button class={"choice " + kind} data-answer aria-keyshortcuts={n ? String(n) : undefined} onClick={(e) => { if (e.detail < 2) choose(e.timeStamp); }}>
+      {n > 0 && <kbd aria-hidden="true">{n}</kbd>} {marks[kind] && <span class="mark" aria-hidden="true">{marks[kind]}</span>} {name}{lasting && <span class="lasting"> (always)</span>}
+    </button>
+  );
+}
