@@ -1,15 +1,20 @@
 package main
 
 import (
+	"go/ast"
 	"go/build"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/internal/sizetest"
 )
 
@@ -26,46 +31,59 @@ var layers = map[string][]string{
 	"agent/loop":             {"model"},
 	"agent/tool":             {"agent/edit", "agent/prose"},
 	"agent/window":           {"model"},
-	"app":                    {"agent", "backend", "config", "exitcode", "mcp", "model/catalog", "remembered", "roster", "safetext", "store"},
-	"backend":                {"exitcode", "grant", "history", "launch", "mcp", "pty", "remembered", "roster", "safetext", "store"},
+	"app":                    {"agent", "backend", "config", "exitcode", "mcp", "model/catalog", "own", "remembered", "remote", "roster", "safetext", "store"},
+	"at":                     {"app", "backend", "engine", "exitcode", "ownmeta", "roster", "safetext"},
+	"backend":                {"exitcode", "grant", "history", "launch", "mcp", "ownmeta", "pty", "relay", "remembered", "roster", "safetext", "store", "title"},
 	"changes":                {},
-	"cli":                    {"app", "cli/agent", "cli/agents", "cli/audit", "cli/auth", "cli/bridge", "cli/chat", "cli/check", "cli/completion", "cli/config", "cli/connect", "cli/devices", "cli/docs", "cli/exec", "cli/models", "cli/serve", "cli/sessions", "cli/tap", "cli/trace", "cli/version", "config", "exitcode", "holder", "interrupt", "mcp", "roster", "safetext", "store"},
+	"cli":                    {"app", "cli/agent", "cli/agents", "cli/attach", "cli/audit", "cli/auth", "cli/bridge", "cli/cancel", "cli/chat", "cli/check", "cli/completion", "cli/config", "cli/connect", "cli/devices", "cli/docs", "cli/exec", "cli/models", "cli/node", "cli/serve", "cli/sessions", "cli/tap", "cli/trace", "cli/version", "config", "exitcode", "holder", "interrupt", "isolate", "mcp", "roster", "safetext", "store"},
 	"cli/agent":              {"agent", "app", "exitcode"},
 	"cli/agents":             {"app", "config", "exitcode", "launch", "mcp", "remembered", "roster", "safetext"},
 	"cli/audit":              {"app", "exitcode", "identity", "identity/audit", "safetext"},
+	"cli/attach":             {"app", "at", "backend", "exitcode", "safetext", "ui/plain", "ui/tui"},
 	"cli/auth":               {"app", "backend", "exitcode", "pty", "safetext"},
 	"cli/bridge":             {"app", "config", "exitcode", "launch", "remembered", "roster", "safetext"},
-	"cli/chat":               {"app", "exitcode", "roster", "store", "ui/plain", "ui/tui"},
+	"cli/cancel":             {"app", "at", "exitcode", "safetext"},
+	"cli/chat":               {"app", "at", "backend", "exitcode", "roster", "store", "ui/plain", "ui/tui"},
 	"cli/check":              {"app", "config", "exitcode", "launch", "record/file", "remote", "roster", "safetext"},
 	"cli/completion":         {"app"},
 	"cli/config":             {"app", "config", "exitcode", "mcp", "roster", "safetext"},
 	"cli/devices":            {"app", "exitcode", "identity", "identity/audit", "remote", "safetext"},
 	"cli/docs":               {"app"},
-	"cli/exec":               {"app", "backend", "config", "exitcode", "roster", "safetext", "shown", "store", "ui/export", "ui/plain"},
+	"cli/exec":               {"app", "at", "backend", "config", "exitcode", "roster", "safetext", "shown", "store", "ui/export", "ui/plain"},
 	"cli/models":             {"app", "exitcode", "model", "model/catalog", "safetext"},
-	"cli/serve":              {"app", "engine", "engine/sqlite", "exitcode", "filelock", "gateway", "holder", "identity", "identity/audit", "launch", "remote", "roster", "safetext", "serve"},
+	"cli/node":               {"app", "exitcode", "gateway", "identity", "launch", "remote", "safetext"},
+	"cli/serve":              {"app", "at", "backend", "config", "engine", "engine/postgres", "engine/sqlite", "exitcode", "filelock", "gateway", "holder", "identity", "identity/audit", "identity/cert", "identity/devices", "identity/oidc", "isolate", "launch", "node", "notify", "own", "policy", "push", "remote", "roster", "safetext", "serve", "store", "telemetry", "ui/export", "web"},
 	"cli/connect":            {"app", "exitcode", "launch", "relay", "remote", "safetext"},
-	"cli/sessions":           {"app", "backend", "exitcode", "history", "safetext", "store", "ui/export"},
+	"cli/sessions":           {"app", "at", "backend", "exitcode", "gateway", "history", "launch", "ownmeta", "roster", "safetext", "store", "ui/export"},
 	"cli/tap":                {"app", "config", "exitcode", "filelock", "launch", "record/page", "record/tap", "safetext", "serve"},
 	"cli/trace":              {"app", "exitcode", "record/file", "record/frame", "record/page", "record/summary", "roster", "safetext", "store", "ui/export"},
 	"cli/version":            {"app"},
 	"config":                 {"exitcode", "filelock", "shellline"},
 	"engine":                 {},
 	"engine/enginetest":      {"engine"},
+	"engine/postgres/pgtest": {},
 	"engine/postgres":        {"engine", "engine/sqlite", "engine/sqlstore"},
 	"engine/sqlite":          {"engine", "engine/sqlstore"},
 	"engine/sqlstore":        {"engine"},
 	"exitcode":               {},
 	"filelock":               {},
-	"gateway":                {"engine"},
+	"gateway":                {"engine", "mention", "ownmeta", "title"},
 	"grant":                  {},
-	"history":                {"safetext"},
+	"bounded":                {},
+	"mention":                {"bounded"},
+	"history":                {"ownmeta", "safetext"},
 	"holder":                 {},
-	"identity":               {"identity/audit"},
+	"node":                   {},
+	"notify":                 {"identity", "identity/audit", "ownmeta", "push", "safetext"},
+	"own":                    {"filelock"},
+	"ownmeta":                {},
+	"identity":               {"filelock", "identity/audit"},
 	"identity/audit":         {"filelock"},
 	"identity/cert":          {},
+	"identity/devices":       {"identity", "identity/audit", "ownmeta"},
 	"identity/oidc":          {"identity"},
 	"interrupt":              {},
+	"isolate":                {},
 	"launch":                 {"exitcode", "remote", "roster", "safetext"},
 	"markdown":               {},
 	"mcp":                    {"config"},
@@ -79,29 +97,45 @@ var layers = map[string][]string{
 	"model/openai":           {"model", "model/stream"},
 	"model/script":           {"model"},
 	"model/stream":           {"model"},
+	"policy":                 {"config", "shellline"},
 	"pty":                    {},
+	"push":                   {},
+	"push/pushtest":          {},
 	"record/file":            {"exitcode", "safetext"},
 	"record/frame":           {},
-	"record/page":            {"record/summary"},
+	"record/page":            {"record/summary", "web/assets"},
 	"record/summary":         {"record/frame", "safetext"},
 	"record/tap":             {"grant", "interrupt"},
-	"relay":                  {"record/frame", "safetext"},
+	"relay":                  {"exitcode", "ownmeta", "record/frame", "remote", "safetext"},
 	"remote":                 {"exitcode", "safetext"},
-	"serve":                  {"exitcode", "launch", "relay", "remote", "roster"},
+	"serve":                  {"exitcode", "identity/cert", "launch", "relay", "remote", "roster"},
 	"remembered":             {},
 	"roster":                 {"config", "exitcode", "remote"},
 	"safetext":               {},
 	"shellline":              {},
 	"shown":                  {},
-	"store":                  {"filelock", "store/legacy"},
+	"store":                  {"filelock", "ownmeta", "store/legacy"},
 	"store/legacy":           {"filelock"},
+	"telemetry":              {"gateway"},
+	"test/chromium":          {},
 	"test/cli":               {},
+	"test/cluster":           {"engine/postgres/pgtest"},
+	"test/firefox":           {},
 	"test/replay":            {},
 	"test/screens":           {},
+	"test/seed":              {"engine", "engine/sqlite", "identity"},
 	"test/terminal":          {},
+	"test/torture":           {},
+	"test/web":               {},
+	"web":                    {"identity", "web/assets"},
+	"web/assets":             {},
+	"web/bundle":             {"web/npm", "web/source"},
+	"web/npm":                {},
+	"web/source":             {},
 	"ui/export":              {"history", "markdown", "safetext", "shown", "store"},
-	"ui/plain":               {"app", "backend", "exitcode", "history", "pty", "roster", "safetext", "shown", "store"},
-	"ui/tui":                 {"app", "backend", "changes", "config", "exitcode", "pty", "roster", "safetext", "store", "ui/export", "ui/tui/view"},
+	"ui/plain":               {"app", "backend", "exitcode", "history", "pty", "remote", "roster", "safetext", "shown", "store"},
+	"title":                  {"safetext"},
+	"ui/tui":                 {"app", "backend", "bounded", "changes", "config", "exitcode", "mention", "pty", "remote", "roster", "safetext", "store", "title", "ui/export", "ui/tui/view"},
 	"ui/tui/view":            {"history", "markdown", "safetext", "shown"},
 }
 
@@ -133,6 +167,11 @@ func TestDirection(t *testing.T) {
 	}
 }
 
+// templates is why the program has none.
+const templates = "which calls methods by their names: the linker then keeps each exported method of every type, a tenth of the program"
+
+var setsTemplate = regexp.MustCompile(`\.Set(Help|Usage|Version)Template\(`)
+
 // TestImports holds the direction of imports in the program.
 func TestImports(t *testing.T) {
 	seen := map[string]bool{}
@@ -161,6 +200,9 @@ func TestImports(t *testing.T) {
 			if own, inside := strings.CutPrefix(imp, internal); inside && !slices.Contains(allowed, own) {
 				t.Errorf("%s imports %s, against the direction of the layers", dir, own)
 			}
+			if imp == "text/template" || imp == "html/template" {
+				t.Errorf("%s imports %s, %s", dir, imp, templates)
+			}
 		}
 		if slices.Contains([]string{"v1", "v2", "utils", "common", "helpers", "manager"}, path.Base(dir)) {
 			t.Errorf("%s: no folder is called that here", dir)
@@ -173,6 +215,9 @@ func TestImports(t *testing.T) {
 			if n := strings.Count(string(data), "\n"); n > 600 {
 				t.Errorf("%s has %d lines, more than 600", path.Join(dir, f), n)
 			}
+			if setsTemplate.Match(data) {
+				t.Errorf("%s sets a template of cobra's, %s", path.Join(dir, f), templates)
+			}
 		}
 		return nil
 	})
@@ -183,6 +228,34 @@ func TestImports(t *testing.T) {
 		if !seen[dir] {
 			t.Errorf("the layers list %q, which does not exist", dir)
 		}
+	}
+}
+
+// TestOwnKey: the program's key in _meta is in one place.
+func TestOwnKey(t *testing.T) {
+	err := filepath.WalkDir("internal", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || path.Ext(p) != ".go" || strings.HasSuffix(p, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		dir := path.Base(path.Dir(filepath.ToSlash(p)))
+		ast.Inspect(file, func(n ast.Node) bool {
+			if _, ok := n.(*ast.ImportSpec); ok {
+				return false
+			}
+			text, ok := n.(*ast.BasicLit)
+			if ok && strings.Contains(strings.ReplaceAll(text.Value, "https://"+ownmeta.Key, ""), ownmeta.Key) && dir != "ownmeta" && dir != "telemetry" {
+				t.Errorf("%s has %s: see package ownmeta", p, text.Value) // telemetry names the module
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

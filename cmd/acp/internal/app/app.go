@@ -43,6 +43,8 @@ type App struct {
 	Cwd string
 	// By is the command that holds conversations, if it is not a person: see [store.Session].
 	By string
+	// Returns has connections to gateways outlive a failure: see [backend.Config].
+	Returns bool
 	// Roots are further directories of sessions, absolute.
 	Roots []string
 	// MCPFlags and MCPHeaders are the values of --mcp and --mcp-header.
@@ -109,16 +111,18 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front backend.Fronte
 	if err != nil {
 		return nil, err
 	}
-	kept, err := a.Store(ctx)
-	if err != nil {
-		return nil, err
+	var kept *store.Store
+	if !agent.Gateway { // which keeps them itself
+		if kept, err = a.Store(ctx); err != nil {
+			return nil, err
+		}
 	}
 	hc := backend.Config{
 		Agent: agent,
 		Info:  acp.Implementation{Name: "acp", Title: "acp", Version: a.Version},
 		Cwd:   a.Cwd, Roots: a.Roots,
 		MCP: servers, Policy: policy, Store: kept, By: a.By, Front: logged(front, a.logger(), agent.Name),
-		Connect: cfg.Timeouts.Connect, Slow: cfg.Timeouts.Slow,
+		Returns: a.Returns, Connect: cfg.Timeouts.Connect, Slow: cfg.Timeouts.Slow,
 		Logger: a.logger(),
 	}
 	hc.Memory = Memory(cfg)
@@ -128,7 +132,8 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front backend.Fronte
 			return nil, err
 		}
 	}
-	return backend.Open(ctx, hc)
+	h, err := backend.Open(ctx, hc)
+	return h, atHint(agent, err)
 }
 
 // Memory returns what was learned about agents, or nil if there is no directory for it.

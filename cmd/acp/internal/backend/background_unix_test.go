@@ -52,6 +52,17 @@ func TestRunning(t *testing.T) {
 		if _, err := s.Prompt(t.Context(), acp.Text("go")); err != nil {
 			t.Fatal(err)
 		}
+		until := func(what string, is func() bool) {
+			t.Helper()
+			for !is() { // what a lent terminal does is shown by a goroutine of its own
+				select {
+				case <-changed:
+				case <-time.After(20 * time.Second):
+					t.Fatal(what)
+				}
+			}
+		}
+		until("the command is not listed", func() bool { return len(s.Running()) > 0 })
 		runs := s.Running()
 		if len(runs) != 1 || runs[0].Command != "sleep 600" {
 			t.Fatalf("running: %v", runs)
@@ -65,13 +76,7 @@ func TestRunning(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("it ended with %v", err)
 		}
-		for s.Snapshot().Terminal(runs[0].ID).ExitStatus == nil { // the update follows
-			select {
-			case <-changed:
-			case <-time.After(20 * time.Second):
-				t.Fatal("the end is not shown")
-			}
-		}
+		until("the end is not shown", func() bool { return s.Snapshot().Terminal(runs[0].ID).ExitStatus != nil })
 		if runs := s.Running(); len(runs) != 0 {
 			t.Errorf("still running: %v", runs)
 		}

@@ -43,6 +43,9 @@ type Config struct {
 	Store *store.Store
 	By    string
 	Front Frontend
+	// Returns has a connection to a gateway opened again when it breaks, and what was asked sent again: see [relay.Steady].
+	// The sessions notice nothing but the pause, which a [NoteOutage] tells. Without it a connection that broke ends the Host.
+	Returns bool
 	// Connect bounds starting the agent; 0 means 60 s. After Slow, where 0 means 3 s, the frontend
 	// is informed that it takes long.
 	Connect, Slow time.Duration
@@ -64,6 +67,9 @@ type Frontend struct {
 	// Ask asks the user for permission and returns the id of an option, or "". Nil denies whatever
 	// the policy does not decide, and reports that as Denied.
 	Ask func(ctx context.Context, s *Session, req acphost.Request) (acp.PermissionOptionID, error)
+	// Aside is called with each question of a gateway, and reports whether it is left to other clients: then nothing answers it
+	// here, neither a rule nor Ask. Nil leaves none.
+	Aside func() bool
 	// Decided is called when a permission request was answered.
 	Decided func(s *Session, rec acphost.Record, req acphost.Request)
 	// Unheld is called, once in a session, if rules which deny or ask cannot hold the agent, with
@@ -106,6 +112,17 @@ const (
 	NoteSilent NoteKind = "silent" // a turn has ended in which the agent said and did nothing; the conversation has a notice of it
 	NoteNoise  NoteKind = "noise"  // something that the agent wrote was ignored: lines that are not messages, reported once for each start of the agent, or messages that cannot be read
 	NoteEnded  NoteKind = "ended"  // the agent has ended
+	// NoteOutage says that an agent, or a gateway, cannot be reached at the moment, which is tried again: Err. Without
+	// Err, it is reached again. What was sent in between is kept and arrives, unless the connection ends.
+	NoteOutage NoteKind = "outage"
+	// These come from a gateway, and are about a session. NoteHere has the others who are attached, or "". NoteQueued
+	// says that a prompt is kept there, and its text what comes before it, or "".
+	NoteHere    NoteKind = "here"
+	NoteDecided NoteKind = "decided" // somebody else has answered a question of the agent
+	NoteQueued  NoteKind = "queued"
+	// NoteBegun says that a prompt of this client begins at a gateway; its text is the ID of the message that follows, and belongs
+	// to the prompt.
+	NoteBegun NoteKind = "begun"
 )
 
 // A Note is something that happens to the agent.
@@ -113,4 +130,8 @@ type Note struct {
 	Kind NoteKind
 	Text string // for people, one line without control characters
 	Err  error
+	// Session is what the note is about, if it is one.
+	Session acp.SessionID
+	// Role is what the user is in the session, for a NoteHere: "viewer", for example.
+	Role string
 }

@@ -31,17 +31,17 @@ type item struct {
 	update acpv2.SessionUpdate
 	asked  *question
 	answer *question
-	turn   *store.TurnEnd // the end of a turn
-	last   bool           // nothing follows for now
-	done   chan struct{}  // closed when all this was done; nil if nothing waits for it
+	chosen acpv2.RequestPermissionOutcome // of answer
+	turn   *store.TurnEnd                 // the end of a turn
+	last   bool                           // nothing follows for now
+	done   chan struct{}                  // closed when all this was done; nil if nothing waits for it
 }
 
 // A question is a request for permission, as of when it was written.
 type question struct {
-	req     *acpv2.RequestPermissionRequest
-	outcome acpv2.RequestPermissionOutcome
-	ref     string // its name in the store
-	entry   uint64 // its number in conv
+	req   *acpv2.RequestPermissionRequest
+	ref   string // its name in the store
+	entry uint64 // its number in conv
 }
 
 func (it *item) size() int {
@@ -338,7 +338,7 @@ func (j *journal) apply(batch []item) []transcript.Change {
 				m.add(ch)
 			}
 		case it.answer != nil:
-			m.add(conv.Answered(it.answer.entry, it.answer.outcome))
+			m.add(conv.Answered(it.answer.entry, it.chosen))
 		case it.turn != nil:
 			for _, ch := range it.turn.Apply(conv) {
 				m.add(ch)
@@ -401,15 +401,17 @@ func updateEvent(u acpv2.SessionUpdate) store.Event {
 	return store.Event{Time: time.Now(), Kind: store.EventUpdate, Data: data}
 }
 
-// answerEvent is the event of an answer.
-func answerEvent(q *question) store.Event {
-	outcome, err := q.outcome.AppendJSON(nil)
+// answerItem is an answer for a journal.
+func answerItem(q *question, chosen acpv2.RequestPermissionOutcome) item {
+	it := item{answer: q, chosen: chosen}
+	outcome, err := chosen.AppendJSON(nil)
 	if err != nil {
-		return store.Event{}
+		return it
 	}
 	data, err := json.Marshal(store.Answered{Asked: q.ref, Outcome: outcome})
 	if err != nil {
-		return store.Event{}
+		return it
 	}
-	return store.Event{Time: time.Now(), Kind: store.EventAnswered, Data: data}
+	it.event = store.Event{Time: time.Now(), Kind: store.EventAnswered, Data: data}
+	return it
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/title"
 )
 
 const (
@@ -193,10 +194,6 @@ func (s *Session) beginTurn(content []acp.ContentBlock) (running int) {
 		s.sent, s.echoes = nil, nil
 	}
 	s.sent, s.echoes = append(s.sent, history.Text(content)), append(s.echoes, "")
-	if s.asked == "" || provisional(s.asked) {
-		if title := titleOf(content); title != "" && (s.asked == "" || !provisional(title)) {
-			s.asked = title
-		}
-	}
+	s.asked = title.Better(s.asked, title.Of(content))
 	return s.turns
 }

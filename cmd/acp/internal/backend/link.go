@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
+	"github.com/goacp/acp/cmd/acp/internal/relay"
 	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/jsonrpc"
@@ -66,6 +67,12 @@ func (h *Host) dial(ctx context.Context, env map[string]string, known remembered
 		l.conn, err = start.Connect(ctx, client, transport)
 	}
 	if err == nil {
+		h.gateway.Store(introducedBy(l.conn.Meta()).Gateway)
+	}
+	if err == nil && h.cfg.Agent.Gateway && !h.gateway.Load() {
+		return nil, errors.Join(exitcode.Errorf(exitcode.Usage, "%s is not a gateway: acp serve is one, unless it is started with --stateless", h.name()), l.close())
+	}
+	if err == nil {
 		return l, nil
 	}
 	l.stderr.flush()
@@ -82,9 +89,26 @@ func (h *Host) dial(ctx context.Context, env map[string]string, known remembered
 // transport is the way to the agent.
 func (l *link) transport(env map[string]string) (acp.Transport, error) {
 	c := &l.host.cfg
-	t, err := launch.Transport(c.Agent, launch.Options{Dir: c.Cwd, Env: env, Stderr: l.stderr, BuiltIn: c.BuiltIn})
+	t, err := launch.Transport(c.Agent, launch.Options{Dir: c.Cwd, Env: env, Stderr: l.stderr, BuiltIn: c.BuiltIn, Interrupted: l.host.interrupted})
 	l.local, _ = t.(*acp.InProcessTransport)
+	if err == nil && c.Returns && c.Agent.URL != "" {
+		t = &steady{t, l.host}
+	}
+	if err == nil && c.Agent.Gateway {
+		t = acp.WrapTransport(t, l.host.leaves)
+	}
 	return t, err
+}
+
+// steady is a way to a gateway whose connections outlive those of the network.
+type steady struct {
+	way acp.Transport
+	h   *Host
+}
+
+// Open implements [acp.Transport].
+func (s *steady) Open(context.Context) (jsonrpc.Stream, error) {
+	return relay.Steady(s.way.Open, s.h.interrupted), nil
 }
 
 // wait waits for the built-in agent, if it is that one, and returns its error.
@@ -115,6 +139,7 @@ func (h *Host) client(l *link) *acp.Client {
 		TerminalAuth: front.RunInTerminal != nil && h.cfg.Agent.Command != "",
 		Logger:       h.cfg.Logger,
 	}
+	h.speakTo(c)
 	if !h.cfg.Agent.NoFiles && !l.known.NoFiles {
 		c.Files = lentFiles{files}
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp"
@@ -51,10 +52,15 @@ type Host struct {
 	err      error
 	done     chan struct{}     // closed when the agent has ended for good
 	killed   chan struct{}     // closed when nothing is waited for any longer
+	mute     atomic.Bool       // nothing more is said to a gateway
 	over     bool              // Close waits for the watchers, and no more are started
 	logins   int               // that were made
 	env      map[string]string // that the agent was started with in addition
 	watchers sync.WaitGroup
+
+	elsewhere elsewhere
+	cut       atomic.Bool // the network fails
+	gateway   atomic.Bool // what answers is a gateway, also where it is used like any agent
 }
 
 // Open starts the agent and agrees on a version. When it fails, nothing keeps running.
@@ -164,6 +170,7 @@ var ErrClosed = errors.New("closed")
 // Close ends the agent, after everything it has sent is in the store. It may be called more than
 // once.
 func (h *Host) Close() error {
+	h.mute.Store(true)
 	h.mu.Lock()
 	first := !h.closed
 	h.closed = true
@@ -212,6 +219,7 @@ func (h *Host) finishJournals() {
 // itself returns immediately; [Host.Done] is closed when the agent has ended, and Close must still
 // be called.
 func (h *Host) Kill() {
+	h.mute.Store(true)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
@@ -240,6 +248,8 @@ func (h *Host) coded(what string, err error) error {
 		return err
 	case errors.As(err, &auth):
 		return exitcode.With(exitcode.Auth, err)
+	case h.refused(err) != "":
+		return &launch.PlainError{Text: what + ": " + h.refused(err), Err: exitcode.With(exitcode.Protocol, err)}
 	case errors.As(err, &said):
 		code = exitcode.Protocol
 		return exitcode.Errorf(code, "%s: %s answered: %w", what, h.name(), err)

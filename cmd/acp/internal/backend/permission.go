@@ -19,14 +19,27 @@ import (
 // asks returns the policy with questions that go to the frontend. The policy itself is shared with
 // others.
 func (s *Session) asks() *acphost.Policy {
+	if aside := s.host.cfg.Front.Aside; aside != nil && s.host.cfg.Agent.Gateway && aside() {
+		return &acphost.Policy{AskTimeout: patience, Ask: func(ctx context.Context, _ acphost.Request) (acp.PermissionOptionID, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}}
+	}
 	ask := s.host.cfg.Front.Ask
 	if ask == nil {
 		return s.host.policy
 	}
-	return s.host.policy.With(func(ctx context.Context, req acphost.Request) (acp.PermissionOptionID, error) {
+	p := s.host.policy.With(func(ctx context.Context, req acphost.Request) (acp.PermissionOptionID, error) {
 		return ask(ctx, s, req)
 	})
+	if s.host.cfg.Agent.Gateway { // others may answer, and the gateway knows how long they may take
+		p.AskTimeout = patience
+	}
+	return p
 }
+
+// patience is how long a question of a gateway waits here: longer than there.
+const patience = 7 * 24 * time.Hour
 
 // requestPermission is the hook of the client.
 func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
@@ -93,16 +106,19 @@ func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acph
 	asked := askedItem(q, began)
 	s.journal.await(asked)
 	d := s.asks().Decide(ctx, r)
-	q.outcome = &acpv2.CancelledPermissionOutcome{}
+	chosen := acpv2.RequestPermissionOutcome(&acpv2.CancelledPermissionOutcome{})
 	if d.Option != nil {
-		q.outcome = &acpv2.SelectedPermissionOutcome{OptionID: d.Option.OptionID}
+		chosen = &acpv2.SelectedPermissionOutcome{OptionID: d.Option.OptionID}
 	}
 	// Another session may have replaced this one meanwhile, without the question.
 	now := s.actual()
 	if now != s {
 		now.journal.put(asked)
 	}
-	now.journal.put(item{answer: q, event: answerEvent(q)})
+	if counts := h.elsewhere.answered(askName(req.Meta), now, q); counts != nil {
+		chosen = counts
+	}
+	now.journal.put(answerItem(q, chosen))
 	now.order.Unlock()
 	if f := h.cfg.Front.Decided; f != nil {
 		f(s, acphost.NewRecord(began, r, d), r)

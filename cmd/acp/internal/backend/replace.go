@@ -124,12 +124,11 @@ func (s *Session) takeOver(now *transcript.Snapshot) {
 // decide.
 func (s *Session) putAnswered(p *transcript.Permission) {
 	q := &question{
-		req:     &acpv2.RequestPermissionRequest{Title: p.Title, Description: p.Description, Subject: p.Subject, Options: p.Options, Meta: p.Meta},
-		outcome: p.Outcome,
-		ref:     rand.Text()[:12],
+		req: &acpv2.RequestPermissionRequest{Title: p.Title, Description: p.Description, Subject: p.Subject, Options: p.Options, Meta: p.Meta},
+		ref: rand.Text()[:12],
 	}
 	s.journal.put(askedItem(q, time.Now()))
-	s.journal.put(item{answer: q, event: answerEvent(q)})
+	s.journal.put(answerItem(q, p.Outcome))
 }
 
 // actual locks the order of the session, or of the one that has replaced it, and returns that.

@@ -10,6 +10,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/cmd/acp/internal/title"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
@@ -149,7 +150,7 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID, kept store
 // sessionConfig returns the parameters with which sessions are opened.
 func (h *Host) sessionConfig(l *link) (acp.SessionConfig, error) {
 	servers, err := l.servers()
-	return acp.SessionConfig{Cwd: h.cfg.Cwd, AdditionalDirectories: h.cfg.Roots, MCPServers: servers}, err
+	return acp.SessionConfig{Cwd: h.cfg.Cwd, AdditionalDirectories: h.cfg.Roots, MCPServers: servers, Meta: h.hosted()}, err
 }
 
 // Session returns an open session by its id. That includes sessions of subagents once something has
@@ -393,7 +394,7 @@ func (s *Session) about() store.Session {
 	s.mu.Lock()
 	was, client, user, parent := s.kept, s.client, s.user, s.parent
 	next := store.Session{
-		Key: store.Key{Agent: s.host.cfg.Agent.Name, ID: string(s.id)}, Cwd: s.cwd, Title: called(cmp.Or(s.title, was.Title), s.asked),
+		Key: store.Key{Agent: s.host.cfg.Agent.Name, ID: string(s.id)}, Cwd: s.cwd, Title: title.Better(cmp.Or(s.title, was.Title), s.asked),
 		Command: was.Command, Protocol: was.Protocol, Parent: was.Parent,
 	}
 	if was.ID == "" || was.By != "" { // what a person has begun remains a conversation

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/title"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -48,5 +49,5 @@ func (s *Session) SetTitle(ctx context.Context, title string) error {
 func (s *Session) Title() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return called(cmp.Or(s.title, s.kept.Title), s.asked)
+	return title.Better(cmp.Or(s.title, s.kept.Title), s.asked)
 }

@@ -10,26 +10,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-func TestTitleOf(t *testing.T) {
-	for _, tt := range []struct {
-		want    string
-		content []acp.ContentBlock
-	}{
-		{"", nil},
-		{"", []acp.ContentBlock{acp.Text(" \n ")}},
-		{"fix it", []acp.ContentBlock{acp.Text("\n  fix it\nplease"), acp.Text("more")}},
-		{"red", []acp.ContentBlock{&acp.ResourceLink{Name: "x", URI: "file:///x"}, acp.Text("\x1b[31mred\x1b[0m")}},
-		{"and now?", []acp.ContentBlock{acp.Text(Handover + "\n\nUser:\nhi"), acp.Text("and now?")}},
-		{"why?", []acp.ContentBlock{acp.Text("```\n$ ls\na\n```"), acp.Text("why?")}},
-		{"$ ls", []acp.ContentBlock{acp.Text("```\n$ ls\na\n```")}},
-		{strings.Repeat("x", maxOwnTitle-1) + "…", []acp.ContentBlock{acp.Text(strings.Repeat("x", 500))}},
-	} {
-		if got := titleOf(tt.content); got != tt.want {
-			t.Errorf("%q, want %q", got, tt.want)
-		}
-	}
-}
-
 // TestTitle: a session is called after the first prompt that is no command, whatever the user calls
 // it stands, and an agent that cannot rename sessions does not prevent it.
 func TestTitle(t *testing.T) {

@@ -32,7 +32,9 @@ func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *stor
 	if res != nil {
 		end.StopReason = string(res.StopReason)
 	}
-	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
+	if text := s.host.refused(err); text != "" {
+		end.Error = text
+	} else if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		end.Said = said.Error()
 	} else if failure, ok := errors.AsType[*acp.Failure](err); ok {
 		end.Said = failure.Message
@@ -50,7 +52,7 @@ func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *stor
 		end.By, end.Said = string(transcript.EndedByCrash), ""
 		why := strings.TrimPrefix(s.host.coded("prompt", err).Error(), "prompt: ")
 		end.Error = safetext.Line(why, maxReason)
-	case err != nil && end.Said == "":
+	case err != nil && end.Said == "" && end.Error == "":
 		end.Error = safetext.Line(err.Error(), maxReason)
 	}
 	return end

@@ -96,7 +96,6 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 		}
 		return exitcode.Errorf(exitcode.Usage, "%w; %s", wrongValue(err), hint)
 	})
-	addVersion(root)
 	root.InitDefaultHelpCmd()
 	strictHelp(root)
 	explainArgs(root)
@@ -108,6 +107,7 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 		*started = true
 		return nil
 	})
+	addVersion(root)
 	return root, started
 }
 

@@ -91,11 +91,24 @@ func explainFlags(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// addVersion adds the flag --version, which many users try before the command of that name.
+// addVersion adds the flag --version, which many users try before the command of that name. It works whatever else is
+// said. The library's own needs a template, for whose sake the linker would keep each exported method of every type.
 func addVersion(root *cobra.Command) {
-	root.Flags().Bool("version", false, "print the version")
-	root.Version = version.String()
-	root.SetVersionTemplate("acp {{.Version}}\n")
+	asked := root.Flags().Bool("version", false, "print the version")
+	args, run := root.Args, root.RunE
+	root.Args = func(cmd *cobra.Command, rest []string) error {
+		if *asked {
+			return nil
+		}
+		return args(cmd, rest)
+	}
+	root.RunE = func(cmd *cobra.Command, rest []string) error {
+		if *asked {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "acp %s\n", version.String())
+			return err
+		}
+		return run(cmd, rest)
+	}
 }
 
 // strictHelp makes the help command fail for anything that is not a command. By default cobra

@@ -9,9 +9,11 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	agentcmd "github.com/goacp/acp/cmd/acp/internal/cli/agent"
 	"github.com/goacp/acp/cmd/acp/internal/cli/agents"
+	"github.com/goacp/acp/cmd/acp/internal/cli/attach"
 	"github.com/goacp/acp/cmd/acp/internal/cli/audit"
 	"github.com/goacp/acp/cmd/acp/internal/cli/auth"
 	"github.com/goacp/acp/cmd/acp/internal/cli/bridge"
+	"github.com/goacp/acp/cmd/acp/internal/cli/cancel"
 	chatcmd "github.com/goacp/acp/cmd/acp/internal/cli/chat"
 	"github.com/goacp/acp/cmd/acp/internal/cli/check"
 	"github.com/goacp/acp/cmd/acp/internal/cli/completion"
@@ -21,6 +23,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/cli/docs"
 	"github.com/goacp/acp/cmd/acp/internal/cli/exec"
 	"github.com/goacp/acp/cmd/acp/internal/cli/models"
+	nodecmd "github.com/goacp/acp/cmd/acp/internal/cli/node"
 	"github.com/goacp/acp/cmd/acp/internal/cli/serve"
 	"github.com/goacp/acp/cmd/acp/internal/cli/sessions"
 	"github.com/goacp/acp/cmd/acp/internal/cli/tap"
@@ -40,11 +43,14 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 	}
 	chat = chatcmd.NewCommand(a, nil)
 	resume := func(ctx context.Context, s store.Session) error { return resume(ctx, a, s) }
+	resumeAt := func(ctx context.Context, where, id string) error {
+		return chatcmd.Run(ctx, &chatcmd.Options{App: a, At: where, Session: id})
+	}
 	choose := func(ctx context.Context) (store.Session, bool, error) { return chatcmd.Choose(ctx, a) }
-	add(groupTalk, chat, exec.NewCommand(a, nil), sessions.NewCommandResume(a, resume, choose, nil))
-	add(groupSet, agents.NewCommand(a, nil), models.NewCommand(a, nil), auth.NewCommand(a, nil), devices.NewCommand(a, nil), audit.NewCommand(a, nil), config.NewCommand(a, nil),
+	add(groupTalk, chat, exec.NewCommand(a, nil), attach.NewCommand(a, nil), cancel.NewCommand(a, nil), sessions.NewCommandResume(a, sessions.Interfaces{ResumeSession: resume, ResumeAt: resumeAt, Choose: choose}, nil))
+	add(groupSet, agents.NewCommand(a, nil), models.NewCommand(a, nil), auth.NewCommand(a, nil), devices.NewCommand(a, nil), audit.NewCommand(a, nil), nodecmd.NewCommand(a, nil), config.NewCommand(a, nil),
 		completion.NewCommand(a, nil), version.NewCommand(a, nil))
-	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), serve.NewCommand(a, nil), connect.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), newMCPConnect(), newHold(), docs.NewCommand(a))
+	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), serve.NewCommand(a, nil), connect.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), newMCPConnect(), newHold(), newIsolate(), docs.NewCommand(a))
 	return chat
 }
 

@@ -18,6 +18,7 @@ type Settings struct {
 	Providers   map[string]Provider  `koanf:"providers"`
 	UI          UI                   `koanf:"ui"`
 	Store       Store                `koanf:"store"`
+	Serve       Serve                `koanf:"serve"`
 	Timeouts    Timeouts             `koanf:"timeouts"`
 }
 

@@ -58,11 +58,14 @@ func (p *place) mustLoad() *Config {
 	return c
 }
 
+var serveDefaults = Serve{OIDC: OIDC{Groups: "groups", User: "sub"}, Isolation: Isolation{Mode: "none"}}
+
 func TestDefaults(t *testing.T) {
 	c := newPlace(t).mustLoad()
 	want := Settings{
 		UI:       UI{Theme: "auto", Thoughts: "folded", Diff: "auto", Editing: "plain", Links: "file", Mouse: true, Notify: true, NotifyBy: "auto", Progress: "auto"},
 		Store:    Store{Sync: "full"},
+		Serve:    serveDefaults,
 		Timeouts: Timeouts{Connect: time.Minute, Slow: 3 * time.Second, Ask: 10 * time.Minute},
 	}
 	if d := cmp.Diff(want, c.Settings); d != "" {
@@ -90,6 +93,7 @@ func TestLayers(t *testing.T) {
 		Permissions: Permissions{Allow: []string{"read", "command:go test *"}, Deny: []string{"path:~/.ssh/**", "command:rm *", "kind:delete"}},
 		UI:          UI{Plain: true, Theme: "light", Thoughts: "shown", Diff: "split", Editing: "plain", Links: "file", Notify: true, NotifyBy: "auto", Progress: "auto"},
 		Store:       Store{Sync: "full", Off: true},
+		Serve:       serveDefaults,
 		Timeouts:    Timeouts{Connect: 30 * time.Second, Slow: 9 * time.Second, Ask: 10 * time.Minute},
 	}
 	if d := cmp.Diff(want, c.Settings); d != "" {
@@ -124,13 +128,13 @@ func TestMistakes(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"unknown key", "[ui]\ntheem = \"dark\"\n", `:2:1: key "ui.theem": there is no such setting; did you mean "ui.theme"?`},
 		{"unknown table", "[uii]\ntheme = \"dark\"\n", `:1:2: key "uii": there is no such setting; did you mean "ui"?`},
-		{"unknown far", "zzzzzzzz = 1\n", `:1:1: key "zzzzzzzz": there is no such setting; there are agent, agents, mcp, model, permissions, providers, store, timeouts, ui`},
-		{"type", "[ui]\nplain = \"yes\"\n", `:2:9: key "ui.plain": is not true or false`},
+		{"unknown far", "zzzzzzzz = 1\n", `:1:1: key "zzzzzzzz": there is no such setting; there are agent, agents, mcp, model, permissions, providers, serve, store, timeouts, ui`},
+		{"type", "[ui]\nplain = \"yes\"\n", `:2:9: key "ui.plain": "yes" is not true or false`},
 		{"table for a value", "[agent]\nx = 1\n", `:1:2: key "agent": is not a string; `},
-		{"value for a table", "ui = 3\n", `:1:6: key "ui": is not a table`},
+		{"value for a table", "ui = 3\n", `:1:6: key "ui": 3 is not a table`},
 		{"enum", "[ui]\n  theme = \"drak\"\n", `:2:11: key "ui.theme": "drak" is not one of auto, dark, light, colorblind, contrast, gruvbox, nord, solarized; did you mean "dark"?`},
-		{"number", "[agents.x]\ncommand = \"x\"\nprotocol = 7\n", `:3:12: key "agents.x.protocol": is not one of 0, 1, 2`},
-		{"duration", "[timeouts]\nconnect = \"30\"\n", `:2:11: key "timeouts.connect": is not a duration such as "30s"`},
+		{"number", "[agents.x]\ncommand = \"x\"\nprotocol = 7\n", `:3:12: key "agents.x.protocol": 7 is not one of 0, 1, 2`},
+		{"duration", "[timeouts]\nconnect = \"30\"\n", `:2:11: key "timeouts.connect": "30" is not a duration such as "30s"`},
 		{"negative", "[timeouts]\nconnect = \"-3s\"\n", `:2:11: key "timeouts.connect": is not between 0 and 720h`},
 		{"list", "[agents.x]\ncommand = \"x\"\nargs = [\"a\", 3]\n", `key "agents.x.args": is not a list of strings`},
 		{"rule", "[permissions]\nallow = [\n  \"read\",\n  \"comand:ls\",\n]\n", `:4:3: key "permissions.allow": "comand:" is no condition of a rule; did you mean "command:"?`},
@@ -176,10 +180,11 @@ func TestMistakesElsewhere(t *testing.T) {
 		flags map[string]any
 		want  string
 	}{
-		{"variable", []string{"ACP_UI_THEME=pink"}, nil, `ACP_UI_THEME: key "ui.theme": is not one of auto, dark, light`},
+		{"variable", []string{"ACP_UI_THEME=pink"}, nil, `ACP_UI_THEME: key "ui.theme": "pink" is not one of auto, dark, light`},
 		{"variable unknown", []string{"ACP_UI_PLIAN=1"}, nil, `ACP_UI_PLIAN: there is no such setting; did you mean ACP_UI_PLAIN?`},
 		{"variable bool", []string{"ACP_UI_PLAIN=si"}, nil, `ACP_UI_PLAIN: key "ui.plain": "si" is not true or false`},
-		{"flag", nil, map[string]any{"timeouts.connect": "soon"}, `--connect-timeout: is not a duration such as "30s"`},
+		{"flag", nil, map[string]any{"timeouts.connect": "soon"}, `--connect-timeout: "soon" is not a duration such as "30s"`},
+		{"flag enum", nil, map[string]any{"serve.isolation.mode": "foo"}, `--isolation: "foo" is not one of none, bwrap, container`},
 		{"flag rule", nil, map[string]any{"permissions.allow": []string{"ls -l"}}, `--allow: "ls" is no kind of a tool and no condition of a rule; a command is written as "command:ls"`},
 		{"flag unknown", nil, map[string]any{"ui.x": 1}, `--ui.x: there is no such setting`},
 		{"file", []string{"ACP_CONFIG=gone.toml"}, nil, `gone.toml: there is no such file`},
@@ -204,7 +209,7 @@ func TestTrust(t *testing.T) {
 		Agents:      map[string]Agent{"mine": {Command: "mine", Args: []string{"-x"}}},
 		Permissions: Permissions{Deny: []string{"kind:delete"}},
 		UI:          UI{Theme: "light", Thoughts: "folded", Diff: "auto", Editing: "plain", Links: "file", Mouse: true, Notify: true, NotifyBy: "auto", Progress: "auto"},
-		Store:       Store{Sync: "full"}, Timeouts: c.Timeouts,
+		Store:       Store{Sync: "full"}, Serve: serveDefaults, Timeouts: c.Timeouts,
 	}
 	if d := cmp.Diff(want, c.Settings); d != "" {
 		t.Error(d)

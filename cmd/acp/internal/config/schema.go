@@ -167,7 +167,7 @@ const maxDuration = 30 * 24 * time.Hour
 // convert converts a value of a file to the type of the setting: string, bool, int, time.Duration
 // or []string. at is the index of a list's wrong entry, or -1.
 func (n *node) convert(v any) (out any, at int, err error) {
-	wrong := func() (any, int, error) { return nil, -1, fmt.Errorf("is not %s", n) }
+	wrong := func() (any, int, error) { return nil, -1, fmt.Errorf("%sis not %s", n.shown(v), n) }
 	switch n.kind {
 	case kindString:
 		s, ok := v.(string)
@@ -217,6 +217,21 @@ func (n *node) convert(v any) (out any, at int, err error) {
 		return n.convertList(v)
 	}
 	return wrong()
+}
+
+// shown returns a wrong value and a space, for a message. It is "" for texts of any kind, which may be secret, and for
+// lists and tables.
+func (n *node) shown(v any) string {
+	if n.kind == kindString && n.enum == nil {
+		return ""
+	}
+	switch v := v.(type) {
+	case string:
+		return fmt.Sprintf("%q ", clip(v))
+	case int, int64:
+		return fmt.Sprintf("%d ", v)
+	}
+	return ""
 }
 
 // convertList converts the entries of a list.

@@ -135,7 +135,7 @@ func (i item) shown() Value {
 	n, err := find(i.path)
 	switch x := i.value.(type) {
 	case string:
-		if err == nil && n.secret {
+		if err == nil && n.secret && x != "" {
 			v.Value = Masked
 		} else if i.path[len(i.path)-1] == "url" {
 			v.Value = MaskURL(x)

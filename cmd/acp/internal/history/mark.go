@@ -9,13 +9,11 @@ import (
 	"unicode"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/transcript"
 )
 
 // This file marks what an agent has replayed.
-
-// metaKey is the key of the program in metadata.
-const metaKey = "github.com/goacp/acp"
 
 // An ownMeta is the program's part of the metadata of an entry.
 type ownMeta struct {
@@ -34,11 +32,10 @@ func mark(e transcript.Entry) string { return ownOf(e).History }
 // ownOf returns the program's part of metadata; the zero value if there is none.
 func ownOf(e transcript.Entry) (own ownMeta) {
 	raw := meta(e)
-	if len(raw) == 0 || !bytes.Contains(raw, []byte(metaKey)) {
+	if len(raw) == 0 || !bytes.Contains(raw, []byte(ownmeta.Key)) {
 		return own
 	}
-	var m map[string]json.RawMessage
-	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(m[metaKey], &own) != nil {
+	if !ownmeta.Read(raw, &own) {
 		return ownMeta{}
 	}
 	return own
@@ -80,7 +77,7 @@ func Fingerprint(e transcript.Entry) string {
 func (p Piece) Update(asHistory bool) acpv2.SessionUpdate {
 	var add json.RawMessage
 	if asHistory {
-		add, _ = json.Marshal(map[string]ownMeta{metaKey: {History: Fingerprint(p.Entry)}})
+		add = ownmeta.Of(ownMeta{History: Fingerprint(p.Entry)})
 	}
 	u := p.Entry.Update()
 	if m, ok := p.Entry.(*transcript.Message); ok && p.Rest != "" {
@@ -128,7 +125,7 @@ func with(meta, add json.RawMessage) json.RawMessage {
 	if json.Unmarshal(meta, &all) != nil || all == nil || json.Unmarshal(add, &own) != nil {
 		return add
 	}
-	all[metaKey] = own[metaKey]
+	all[ownmeta.Key] = own[ownmeta.Key]
 	b, err := json.Marshal(all)
 	if err != nil {
 		return add
@@ -138,7 +135,7 @@ func with(meta, add json.RawMessage) json.RawMessage {
 
 // Heading returns the notice that is put above the news.
 func Heading() *acpv2.Notice {
-	meta, _ := json.Marshal(map[string]ownMeta{metaKey: {Heading: true}})
+	meta := ownmeta.Of(ownMeta{Heading: true})
 	return &acpv2.Notice{
 		Severity:    acpv2.NoticeSeverityInfo,
 		Title:       "From the agent's history",

@@ -1,10 +1,12 @@
 package remote
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -142,11 +144,13 @@ func TestExplain(t *testing.T) {
 		code exitcode.Code
 		want string
 	}{
-		{status(401, "the token is wrong\n"), exitcode.Auth, "far requires a token: the token is wrong; set ACP_TOKEN"},
-		{status(401, "<html>no"), exitcode.Auth, "far requires a token: unauthorized; "},
+		{status(401, "the token is wrong\n"), exitcode.Auth, "far requires a token: the token is wrong. Set ACP_TOKEN"},
+		{status(401, "<html>no"), exitcode.Auth, "far requires a token: unauthorized. "},
 		{status(421, ""), exitcode.Protocol, "start it with --host"},
 		{status(404, ""), exitcode.Protocol, "far refuses the connection: HTTP status 404, not found; is an agent served at this address?"},
 		{status(503, "too many\x1b[31m\nx"), exitcode.Protocol, "far refuses the connection: HTTP status 503, too many"},
+		{fmt.Errorf("a: %w", http.ErrSchemeMismatch), exitcode.Agent, "far does not use TLS: its URL begins with http:// or ws://"},
+		{fmt.Errorf("a: %w", tls.RecordHeaderError{RecordHeader: [5]byte([]byte("HTTP/"))}), exitcode.Agent, "far does not use TLS: its URL begins with http:// or ws://"},
 		{&acphttp.BrokenError{Err: io.ErrUnexpectedEOF}, exitcode.Agent, "the connection to far broke: unexpected EOF"},
 		{fmt.Errorf("a: %w", &net.OpError{Op: "dial", Err: errors.New("refused")}), exitcode.Agent, "cannot connect to far: dial: refused"},
 	} {

@@ -157,24 +157,31 @@ func PinnedClient(pin string) (*http.Client, error) {
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: 4 * time.Second, TLSHandshakeTimeout: 10 * time.Second}
 	if pin != "" {
-		want, err := fingerprint(pin)
-		if err != nil {
+		if transport.TLSClientConfig, err = PinnedTLS(pin); err != nil {
 			return nil, err
-		}
-		transport.TLSClientConfig = &tls.Config{
-			MinVersion:         tls.VersionTLS12,
-			InsecureSkipVerify: true, // instead of authorities, the fingerprint vouches for the server
-			VerifyConnection: func(s tls.ConnectionState) error {
-				if len(s.PeerCertificates) == 0 {
-					return ErrFingerprint
-				}
-				got := sha256.Sum256(s.PeerCertificates[0].Raw)
-				if subtle.ConstantTimeCompare(got[:], want) != 1 {
-					return ErrFingerprint
-				}
-				return nil
-			},
 		}
 	}
 	return &http.Client{Jar: jar, Transport: transport}, nil
+}
+
+// PinnedTLS returns what [PinnedClient] does with certificates, for a server whose certificate has a fingerprint.
+func PinnedTLS(pin string) (*tls.Config, error) {
+	want, err := fingerprint(pin)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, // instead of authorities, the fingerprint vouches for the server
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if len(s.PeerCertificates) == 0 {
+				return ErrFingerprint
+			}
+			got := sha256.Sum256(s.PeerCertificates[0].Raw)
+			if subtle.ConstantTimeCompare(got[:], want) != 1 {
+				return ErrFingerprint
+			}
+			return nil
+		},
+	}, nil
 }

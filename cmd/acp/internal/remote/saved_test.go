@@ -35,20 +35,20 @@ func TestSaved(t *testing.T) {
 		"http://gateway.example/acp": "", "ws://gateway.example:443": "", "https://gateway.example:8443": "", "https://other.example": "",
 		"http://127.0.0.1:7842/acp": "local", "ws://127.0.0.1:7842/acp": "local", "https://127.0.0.1:7842": "", "https://[2001:db8::1]:8443/acp": "six", "unix:/s": "",
 	} {
-		if got, err := FindToken(raw, o); got != want || err != nil {
+		if got, _, err := Find(raw, o); got != want || err != nil {
 			t.Errorf("%s: %q, %v, want %q", raw, got, err, want)
 		}
 	}
 	// What is set counts more, and so does what a server of the user's own has left.
 	set := Options{Token: Source{Lookup: variables(EnvToken, "set")}, State: state}
-	if got, err := FindToken("https://gateway.example", set); got != "set" || err != nil {
+	if got, _, err := Find("https://gateway.example", set); got != "set" || err != nil {
 		t.Error(got, err)
 	}
 	left, _, err := NewLocal(state, "127.0.0.1:7842")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := FindToken("http://127.0.0.1:7842", o); got != left || err != nil {
+	if got, _, err := Find("http://127.0.0.1:7842", o); got != left || err != nil {
 		t.Error(got, err)
 	}
 	files, err := filepath.Glob(filepath.Join(state, "joined", "*"))
@@ -64,7 +64,7 @@ func TestSaved(t *testing.T) {
 	if err := Save(state, "wss://gateway.example", Saved{Token: "new"}); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := FindToken("https://gateway.example", o); got != "new" {
+	if got, _, _ := Find("https://gateway.example", o); got != "new" {
 		t.Error(got)
 	}
 	for _, want := range []bool{true, false} {
@@ -72,7 +72,7 @@ func TestSaved(t *testing.T) {
 			t.Error(ok, err)
 		}
 	}
-	if got, _ := FindToken("https://gateway.example", o); got != "" {
+	if got, _, _ := Find("https://gateway.example", o); got != "" {
 		t.Error(got)
 	}
 	// A file that is damaged is an error that does not show it.
@@ -84,7 +84,7 @@ func TestSaved(t *testing.T) {
 				}
 			}
 		}
-		if got, err := FindToken("wss://[2001:db8::1]:8443", o); got != "" || err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "join it again") {
+		if got, _, err := Find("wss://[2001:db8::1]:8443", o); got != "" || err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "join it again") {
 			t.Errorf("%.20q: %q, %v", text, got, err)
 		}
 	}

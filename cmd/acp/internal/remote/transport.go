@@ -10,6 +10,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp"
@@ -90,12 +91,15 @@ type Options struct {
 	State string
 	// Insecure sends a token even over an unencrypted connection to another machine.
 	Insecure bool
+	// Interrupted is that of an [acphttp.Transport]. It may be nil.
+	Interrupted func(err error)
 }
 
 // Transport returns the way to the server at a URL for which [Is] is true. It finds the token now, and
-// connects when it is opened, any number of times.
+// connects when it is opened, any number of times. The token that a server of this user leaves is looked for again with
+// each request, since a server that starts again makes another one.
 func Transport(raw string, o Options) (acp.Transport, error) {
-	token, pin, err := find(raw, o)
+	token, pin, err := Find(raw, o)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +108,7 @@ func Transport(raw string, o Options) (acp.Transport, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &acphttp.Transport{URL: "http://localhost" + DefaultPath, Token: constant(token), Client: client}, nil
+		return &acphttp.Transport{URL: "http://localhost" + DefaultPath, Token: constant(token), Client: client, Interrupted: o.Interrupted}, nil
 	}
 	u, err := parse(raw)
 	if err != nil {
@@ -114,6 +118,10 @@ func Transport(raw string, o Options) (acp.Transport, error) {
 	if plain := u.Scheme == "http" || u.Scheme == "ws"; plain && token != "" && !isLoopback(u.Hostname()) && !o.Insecure {
 		return nil, fmt.Errorf("%s://%s: the token would be sent unencrypted to another machine; use %ss://, or permit it: acp connect --insecure, or insecure = true in the agent's settings", u.Scheme, u.Host, u.Scheme)
 	}
+	send := constant(token)
+	if own, err := o.Token.Token(); err == nil && own == "" && isLoopback(u.Hostname()) {
+		send = left(token, func() (string, error) { return localToken(o.State, u) })
+	}
 	var client *http.Client // the default one, unless the server's certificate is one it made itself
 	if pin != "" {
 		if client, err = PinnedClient(pin); err != nil {
@@ -121,20 +129,14 @@ func Transport(raw string, o Options) (acp.Transport, error) {
 		}
 	}
 	if u.Scheme == "ws" || u.Scheme == "wss" {
-		return &acpws.Transport{URL: u.String(), Token: constant(token), Client: client}, nil
+		return &acpws.Transport{URL: u.String(), Token: send, Client: client, Interrupted: o.Interrupted}, nil
 	}
-	return &acphttp.Transport{URL: u.String(), Token: constant(token), Client: client}, nil
+	return &acphttp.Transport{URL: u.String(), Token: send, Client: client, Interrupted: o.Interrupted}, nil
 }
 
-// FindToken returns the token for the server at a URL for which [Is] is true, or "" if there is none.
-func FindToken(raw string, o Options) (string, error) {
-	token, _, err := find(raw, o)
-	return token, err
-}
-
-// find returns the token for a server, or "", and the fingerprint of its certificate, if this machine has
-// joined it and no authority vouches for it.
-func find(raw string, o Options) (token, pin string, err error) {
+// Find returns the token for the server at a URL for which [Is] is true, or "", and the fingerprint of its certificate, if
+// this machine has joined it and no authority vouches for it: see [PinnedClient].
+func Find(raw string, o Options) (token, pin string, err error) {
 	token, err = o.Token.Token()
 	if err != nil || strings.HasPrefix(raw, socketPrefix) {
 		return token, "", err
@@ -159,6 +161,19 @@ func find(raw string, o Options) (token, pin string, err error) {
 
 func constant(token string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return token, nil }
+}
+
+// left returns the token that find finds, and while there is none the last one there was: a server removes its token when it
+// ends.
+func left(token string, find func() (string, error)) func(context.Context) (string, error) {
+	var last atomic.Pointer[string]
+	last.Store(&token)
+	return func(context.Context) (string, error) {
+		if now, err := find(); err == nil && now != "" && now != *last.Load() {
+			last.Store(&now)
+		}
+		return *last.Load(), nil
+	}
 }
 
 // socketClient returns a client that connects to a Unix socket, whatever the URL.
@@ -187,7 +202,7 @@ func Explain(name string, err error) error {
 	broken, broke := errors.AsType[*acphttp.BrokenError](err)
 	switch {
 	case refused && said.Status == http.StatusUnauthorized:
-		return exitcode.With(exitcode.Auth, &plainError{fmt.Sprintf("%s requires a token: %s; %s", name, text(said), places), err})
+		return exitcode.With(exitcode.Auth, &plainError{fmt.Sprintf("%s requires a token: %s. Set %s", name, text(said), EnvToken), err})
 	case broke:
 		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("the connection to %s broke: %s", name, safetext.Line(broken.Err.Error(), maxSaid)), err})
 	case refused && said.Status == http.StatusMisdirectedRequest:
@@ -200,10 +215,25 @@ func Explain(name string, err error) error {
 		}
 		return exitcode.With(exitcode.Protocol, &plainError{fmt.Sprintf("%s refuses the connection: HTTP status %d, %s%s", name, said.Status, text(said), hint), err})
 	}
+	if errors.Is(err, http.ErrSchemeMismatch) || isPlainHTTP(err) {
+		text := fmt.Sprintf("%s does not use TLS", name)
+		if scheme, rest, ok := strings.Cut(name, "s://"); ok {
+			text += fmt.Sprintf(": try %s://%s", scheme, rest)
+		} else {
+			text += ": its URL begins with http:// or ws://"
+		}
+		return exitcode.With(exitcode.Agent, &plainError{text, err})
+	}
 	if why := unreachable(err); why != nil {
 		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("cannot connect to %s: %s", name, safetext.Line(why.Error(), maxSaid)), err})
 	}
 	return nil
+}
+
+// isPlainHTTP reports whether a server has answered the beginning of TLS as one without it does.
+func isPlainHTTP(err error) bool {
+	e, ok := errors.AsType[tls.RecordHeaderError](err)
+	return ok && string(e.RecordHeader[:]) == "HTTP/"
 }
 
 // unreachable returns the error of the network in the chain of an error, or nil.

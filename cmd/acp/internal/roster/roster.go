@@ -40,7 +40,13 @@ type Agent struct {
 	// it are empty then.
 	URL string
 	// Remote says how a URL is reached for which [remote.Is] is true.
-	Remote   remote.Options
+	Remote remote.Options
+	// Gateway says that a gateway is at URL, which keeps the conversations: they are not kept here as well.
+	// Hosted is the name of the agent that new sessions get there; "" is the gateway's default.
+	// ReadOnly says that nothing is sent to its sessions.
+	Gateway  bool
+	Hosted   string
+	ReadOnly bool
 	Command  string
 	Args     []string
 	Env      map[string]string // added to the environment; ${NAME} is replaced

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -184,10 +185,18 @@ func (c *mutation) tabs(n int) bool {
 // who has the same version.
 func sources(t *testing.T, most int) []string {
 	t.Helper()
+	goroot := build.Default.GOROOT
+	if goroot == "" { // with -trimpath
+		out, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		goroot = strings.TrimSpace(string(out))
+	}
 	var all []string
 	for _, root := range []string{"net", "encoding", "go", "cmd/vet", "text", "html"} {
 		n := 0
-		root = filepath.Join(build.Default.GOROOT, "src", filepath.FromSlash(root))
+		root = filepath.Join(goroot, "src", filepath.FromSlash(root))
 		err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return nil // GOROOT may be incomplete

@@ -32,8 +32,10 @@ type Options struct {
 const long = `A gateway writes into its audit log who has done what: which device was paired or revoked,
 who has answered which permission request. Each entry has the hash of the one before, so
 entries cannot be changed, removed or inserted unnoticed, except by writing all later ones
-anew. To notice that as well, keep the hash that acp audit verify prints somewhere else, and
-check later that the log still contains it. The newest 8 files of 16 MiB are kept.`
+anew. What the last entry is, is kept beside the log, in audit.head, so a log that was deleted,
+emptied or cut off is noticed, too. Whoever can write both can deceive both: keep the hash that
+acp audit verify prints somewhere else, and check later that the log still contains it. The
+newest 8 files of 16 MiB are kept.`
 
 // NewCommand returns the command. If runF is not nil, it is called instead of the command itself.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
@@ -55,7 +57,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.StringVar(&o.Session, "session", "", "print the entries of the session `ID` only")
 	verify := &cobra.Command{
 		Use: "verify", Short: "Check that the audit log was not changed", Args: cobra.NoArgs, RunE: run("verify"),
-		Long: "Check that all entries of the audit log are as they were written, and that none is missing between\nthem. The status is 1 if not. The hash of the last entry is printed.",
+		Long: "Check that all entries of the audit log are as they were written, and that none is missing. The\nstatus is 1 if not, and if there is no log. The hash of the last entry is printed.",
 	}
 	verify.Flags().StringVar(&o.Contains, "contains", "", "check also that an entry has the hash `HASH`, as an earlier acp audit verify printed it")
 	for _, sub := range []*cobra.Command{show, verify} {

@@ -35,6 +35,8 @@ type Options struct {
 	// Prompt is sent at once unless it is "".
 	Prompt string
 	NoBell bool
+	Detach bool   // hold the conversation in the user's own gateway
+	At     string // the gateway that holds the conversation; "" means this program
 }
 
 const about = `Open a full-screen conversation with an agent. Press ? to see all keys.
@@ -43,6 +45,11 @@ AGENT is the name of an agent (see acp agents list), the URL of one that runs al
 such as https://HOST/acp, or a quoted command line. You can also write the agent's
 command after --. Without either, acp uses the agent of --agent
 or of the settings, and otherwise the built-in one.
+
+With --at, the conversation takes place in a gateway (see acp serve), with the agent
+that has the name AGENT there. It is kept there and continues when you leave; acp attach
+returns to it. With --detach, that is a gateway of yours, which acp starts in the background
+and which ends by itself when nothing is left to keep: see acp serve status.
 
 With --plain, with TERM=dumb or without a terminal, the conversation takes place line by
 line.`
@@ -72,6 +79,8 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.StringVarP(&o.Session, "session", "s", "", "continue the session `ID`, which may be abbreviated, or - or @N (see acp sessions)")
 	f.BoolVarP(&o.Continue, "continue", "c", false, "continue the latest session in this directory")
 	f.BoolVarP(&o.Resume, "resume", "r", false, "choose the session to continue from a list")
+	f.BoolVar(&o.Detach, "detach", false, "hold the conversation in a gateway of yours, which starts by itself: the agent works on when you leave")
+	f.StringVar(&o.At, "at", "", app.AtUsage)
 	f.StringVarP(&o.Prompt, "prompt", "p", "", "send `TEXT` as the first prompt")
 	f.BoolVar(&o.NoBell, "no-bell", false, "do not ring the bell when the agent needs you and the terminal has lost focus")
 	return cmd
@@ -111,6 +120,9 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	screen := !cfg.UI.Plain && a.InTerminal && a.OutTerminal && os.Getenv("TERM") != "dumb"
+	if o.At != "" || o.Detach {
+		return o.runAt(ctx, screen)
+	}
 	if o.Resume {
 		if !screen {
 			return exitcode.Errorf(exitcode.Usage, "--resume needs a screen to choose on; use --session ID, or --session - for the latest session of this directory")

@@ -3,10 +3,15 @@ package check
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,11 +21,19 @@ import (
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acpws"
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/remote"
 )
 
 // serveAgent serves an agent over HTTP and WebSocket to those who have a token.
 func serveAgent(t *testing.T, token string) string {
+	t.Helper()
+	return serveOn(t, token, httptest.NewServer).URL + "/acp"
+}
+
+// serveOn is serveAgent with a server that start has started.
+func serveOn(t *testing.T, token string, start func(http.Handler) *httptest.Server) *httptest.Server {
 	t.Helper()
 	agent := &acp.Agent{Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 		switch t.Text() {
@@ -39,12 +52,12 @@ func serveAgent(t *testing.T, token string) string {
 		}
 		return "me", nil
 	}}
-	web := httptest.NewServer(s)
+	web := start(s)
 	t.Cleanup(func() {
 		_ = s.Close(context.Background())
 		web.Close()
 	})
-	return web.URL + "/acp"
+	return web
 }
 
 // TestAt checks our own server with all rules for servers, and its agent over both
@@ -91,6 +104,38 @@ func TestAt(t *testing.T) {
 	}
 	if strings.Contains(out.String()+errs.String(), "own-secret") {
 		t.Error("the token is in the report")
+	}
+}
+
+// TestAtPinned checks a server with a certificate of its own that this machine has joined, over both transports, and finds
+// one with another certificate unreachable.
+func TestAtPinned(t *testing.T) {
+	web := serveOn(t, "joined", func(h http.Handler) *httptest.Server {
+		s := httptest.NewUnstartedServer(h)
+		s.Config.ErrorLog = log.New(io.Discard, "", 0) // of what clients refuse
+		s.StartTLS()
+		return s
+	})
+	own := sha256.Sum256(web.Certificate().Raw)
+	for name, test := range map[string]struct {
+		pin  [sha256.Size]byte
+		want exitcode.Code
+	}{
+		"its own": {own, 0},
+		"another": {sha256.Sum256(nil), exitcode.Protocol},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := t.TempDir()
+			t.Setenv("XDG_STATE_HOME", state)
+			if err := remote.Save(config.DirsOf(os.Environ(), "").State, web.URL, remote.Saved{Token: "joined", Fingerprint: hex.EncodeToString(test.pin[:])}); err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			o := &Options{App: &app.App{Out: &out, Err: &out, Cwd: t.TempDir()}, Side: "agent", At: web.URL + "/acp", Versions: []int{1}, Only: []string{"server/delete", "agent/session/new"}}
+			if err := Run(t.Context(), o); exitcode.Of(err) != test.want {
+				t.Errorf("%v\n%s", err, &out)
+			}
+		})
 	}
 }
 

@@ -97,7 +97,7 @@ func newAgent(a *app.App, runF func(context.Context, *Options) error) *cobra.Com
 		fmt.Fprintf(&purposes, "  %-12s %s\n", name, known[name])
 	}
 	cmd := &cobra.Command{
-		Use:   "agent [AGENT | --at URL] [-- COMMAND ARGS…]",
+		Use:   "agent [AGENT | --at WHERE] [-- COMMAND ARGS…]",
 		Short: "Check an agent, or a server and its agent",
 		Long: `Start an agent, as often as needed, and check the rules for agents. If you name no agent,
 acp checks the default agent.
@@ -112,10 +112,11 @@ use DIR. The check grants every permission that the agent asks for. An agent tha
 reached at a URL must see the same files. Rules about its process and about bytes that
 are not messages are not checked then.
 
-With --at URL, the check starts nothing: it checks the server at the URL with the rules
+With --at WHERE, the check starts nothing: it checks the server there with the rules
 for servers, and its agent with the rules for agents, over HTTP and over WebSocket,
-as far as the server serves them. The token is that of the variable ACP_TOKEN or of
---token-file.
+as far as the server serves them. WHERE is a URL, unix:PATH, own for your own gateway, or
+the name of an agent that has a URL. The token is that of the variable ACP_TOKEN or of
+--token-file, of the agent's settings, or of a server of yours on this machine.
 
 The purposes of prompts:
 
@@ -123,6 +124,7 @@ The purposes of prompts:
 		Example: `  acp check agent -- my-agent --acp
   acp check agent gemini --prompt text="say hello" --only agent/initialize
   acp check agent --at http://127.0.0.1:7842/acp
+  acp check agent --at own
   acp check agent --cwd testdata/project -- my-agent
   acp check agent --junit report.xml --expect known.txt -- my-agent
   acp check agent --at https://agents.example/acp --token-file token.txt
@@ -139,7 +141,7 @@ The purposes of prompts:
 	}
 	o.addLiveFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.At, "at", "", "check the server at `URL` and its agent, instead of starting an agent")
+	f.StringVar(&o.At, "at", "", "check the server at `WHERE` and its agent, instead of starting an agent: a URL, unix:PATH, own, or the name of an agent that has a URL")
 	f.StringVar(&o.TokenFile, "token-file", "", "read the token for the server from `FILE` instead of ACP_TOKEN")
 	f.StringArray("prompt", nil, "use TEXT as the prompt for the rules that need PURPOSE: `PURPOSE=TEXT` (repeatable)")
 	f.StringVar(&o.Login, "login", "", "log in with the method `ID` if the agent requires a login")

@@ -39,6 +39,9 @@ The token that the server requires is that of the variable ACP_TOKEN, of --token
 of --token-keyring. For a server of yours on this machine, acp finds the token itself. A
 token is never part of URL.
 
+If the server keeps sessions, it may be restarted meanwhile: acp connect returns to it, and
+the client notices nothing.
+
 acp connect ends when its input ends (status 0), or when the connection does. The status
 is 6 if the server cannot be reached, if the connection broke or if the agent has ended,
 7 if the server refuses the connection, and 10 if it requires another token. Requests
@@ -97,7 +100,7 @@ func Run(ctx context.Context, o *Options) error {
 		}
 	}
 	explain := func(err error) error { return remote.Explain(agent.Name, err) }
-	ended, err := relay.Relay(ctx, near, relay.Lazy(far.Open), relay.Options{Logger: a.Logger, Linger: jsonrpc.DefaultGrace, Explain: explain})
+	ended, err := relay.Relay(ctx, near, relay.Steady(far.Open, nil), relay.Options{Logger: a.Logger, Linger: jsonrpc.DefaultGrace, Explain: explain})
 	name := safetext.Line(agent.Name, maxName)
 	switch {
 	case ctx.Err() != nil:

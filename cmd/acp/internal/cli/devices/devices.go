@@ -110,7 +110,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	join := &cobra.Command{
 		Use: "join URL [CODE]", Short: "Join a gateway with this machine", Long: longJoin, Args: cobra.RangeArgs(1, 2), RunE: run(verbJoin),
 		Example: `  acp devices join https://agents.example 123456
-  acp chat https://agents.example`,
+  acp chat --at https://agents.example`,
 	}
 	j := join.Flags()
 	j.StringVar(&o.Name, "name", "", "call this machine `NAME` (default: its host name)")

@@ -58,7 +58,7 @@ func (o *Options) join(ctx context.Context, state string) error {
 		return fmt.Errorf("this machine has joined as %s, but the credential cannot be kept, so revoke it: %w", line(got.Name), err)
 	}
 	u.Path = remote.DefaultPath
-	fmt.Fprintf(o.App.Out, "joined %s as %s (user %s, %s); to talk to it: acp chat %s\n", line(u.Host), line(got.Name), line(got.User), got.Role, u)
+	fmt.Fprintf(o.App.Out, "joined %s as %s (user %s, %s); to talk to it: acp chat --at %s\n", line(u.Host), line(got.Name), line(got.User), got.Role, u)
 	return nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -35,14 +37,15 @@ func (o *Options) pair(ctx context.Context, s *identity.Store, log *audit.Log) e
 	if err != nil {
 		return exitcode.With(exitcode.Usage, err)
 	}
-	at := identity.Endpoint{URL: o.URL, Fingerprint: o.Fingerprint}
-	if o.URL == "" {
-		if at, err = s.Endpoint(ctx); err != nil {
-			return err
-		}
-		if at.URL == "" {
-			return exitcode.Errorf(exitcode.Usage, "it is not known where the gateway is reached: start it first, or write --url URL")
-		}
+	at, err := s.Endpoint(ctx)
+	if err != nil {
+		return err
+	}
+	if o.URL != "" {
+		at.URL, at.Fingerprint = o.URL, o.Fingerprint
+	}
+	if at.URL == "" {
+		return exitcode.Errorf(exitcode.Usage, "it is not known where the gateway is reached: start it first, or write --url URL")
 	}
 	if _, err := identity.Link(at, ""); err != nil {
 		return exitcode.Errorf(exitcode.Usage, "--url: %w", err)
@@ -99,13 +102,37 @@ func (o *Options) show(at identity.Endpoint, t identity.Ticket) error {
 		_, err := fmt.Fprintf(out, "%s\n%s\n", command, link)
 		return err
 	}
+	page := at.PageURL()
+	if onlyHere(at.URL) { // a phone cannot use it
+		run := "Run here"
+		if page != "" {
+			run = "Open " + page + " in a browser here and type the code, or run here"
+		}
+		_, err := fmt.Fprintf(out, "Only this machine can reach %s. For other devices: acp serve --listen HOST:PORT --tls-self, or name the address with --url URL\n\n%s:\n\n  %s\n\nCode: %s %s\nValid until %s. Ctrl-C ends it.\n",
+			at.URL, run, command, t.Code[:3], t.Code[3:], t.Expires.Local().Format("15:04:05"))
+		return err
+	}
 	picture, err := drawQR(link)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s\nScan this, or run on the other device:\n\n  %s\n\nCode: %s %s\nValid until %s. Ctrl-C ends it.\n",
-		picture, command, t.Code[:3], t.Code[3:], t.Expires.Local().Format("15:04:05"))
+	run := "Scan this, or run on the other device"
+	if page != "" {
+		run = "Scan this, open " + page + " on the other device and type the code, or run there"
+	}
+	_, err = fmt.Fprintf(out, "%s\n%s:\n\n  %s\n\nCode: %s %s\nValid until %s. Ctrl-C ends it.\n",
+		picture, run, command, t.Code[:3], t.Code[3:], t.Expires.Local().Format("15:04:05"))
 	return err
+}
+
+// onlyHere reports whether the host of a URL is this machine, whatever machine asks.
+func onlyHere(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(u.Hostname(), "localhost")
 }
 
 // await waits until a ticket was redeemed. It asks the user about a device that has no code.

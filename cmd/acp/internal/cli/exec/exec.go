@@ -38,6 +38,9 @@ type Options struct {
 	Mode    string
 	Options []string // ID=VALUE
 
+	NoWait bool   // leave once the gateway has the prompt
+	At     string // the gateway in which the turn runs; "" means that this program starts the agent
+
 	JSON, Quiet bool
 	Show        Show
 	Timeout     time.Duration
@@ -95,6 +98,11 @@ The prompt is made of the arguments, separated by spaces; the files of --file; a
 standard input, if that is a pipe or a file. Empty lines separate these parts. A single
 - instead of the prompt reads standard input whatever it is.
 
+With --at, the turn runs in a gateway (see acp serve), and the session stays there. With
+--no-wait, acp exec prints the ID of the session and ends as soon as the gateway has the
+prompt. What the agent asks then waits for an answer: acp attach shows it, and acp cancel
+ends the turn.
+
 Without --ask, acp exec never asks for permission: it denies every request that the
 policy, --allow and --deny do not decide. Standard error then shows the --allow rule that
 would permit it, and the exit status is 5 unless --deny-ok is given.
@@ -142,6 +150,8 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.StringVarP(&o.Session, "session", "s", "", "continue the session `ID`, which may be abbreviated")
 	f.BoolVarP(&o.Continue, "continue", "c", false, "continue the latest session with this agent in this directory")
 	f.BoolVar(&o.OrNew, "or-new", false, "start a new session if the given one cannot be resumed")
+	f.StringVar(&o.At, "at", "", app.AtUsage)
+	f.BoolVar(&o.NoWait, "no-wait", false, "print the ID of the session and end once a gateway has the prompt: that of --at, or one of yours, which starts by itself")
 	f.StringVar(&o.Mode, "mode", "", "set the session's `MODE` before the prompt")
 	f.StringArrayVarP(&o.Options, "option", "o", nil, "set an option of the session before the prompt: `ID=VALUE` (repeatable)")
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object per line; docs/exec-json.md describes them")
@@ -177,6 +187,12 @@ func (o *Options) parseArguments(cmd *cobra.Command, args []string) error {
 		}
 	}
 	switch {
+	case o.At != "" && len(o.Argv) > 0:
+		return exitcode.Errorf(exitcode.Usage, "--at and the command after -- cannot be combined: a gateway starts its agents itself; --agent names one")
+	case o.NoWait && (o.Ask || o.Timeout != 0 || o.MaxCost.Set || o.DenyOK):
+		return exitcode.Errorf(exitcode.Usage, "--no-wait leaves before anything can be asked or limited: --ask, --deny-ok, --timeout and --max-cost cannot be combined with it")
+	case o.NoWait && o.ruled():
+		return exitcode.Errorf(exitcode.Usage, "--no-wait leaves before anything is asked, so --allow, --deny and --policy would decide nothing: leave them out, or set rules for the gateway in the settings")
 	case o.Timeout < 0:
 		return exitcode.Errorf(exitcode.Usage, "--timeout %s is negative", o.Timeout)
 	case o.OrNew && o.Session == "" && !o.Continue:
@@ -190,9 +206,34 @@ func (o *Options) parseArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// ruled reports whether flags have rules for permissions.
+func (o *Options) ruled() bool {
+	for _, key := range []string{"permissions.allow", "permissions.deny", "permissions.policy"} {
+		if o.App.Flags[key] != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // agent returns the agent. If the first word of the prompt names it, that word is removed from the
 // prompt.
 func (o *Options) agent(ctx context.Context) (roster.Agent, error) {
+	switch {
+	case o.At != "":
+		return o.App.At(o.At)
+	case o.NoWait:
+		agent, err := o.local(ctx)
+		if err != nil {
+			return agent, err
+		}
+		return o.App.StartOwn(ctx, agent)
+	}
+	return o.local(ctx)
+}
+
+// local returns the agent that this program would start.
+func (o *Options) local(ctx context.Context) (roster.Agent, error) {
 	if len(o.Argv) == 0 && o.Agent == "" && len(o.Prompt) > 0 {
 		agent, ok, err := o.App.KnownAgent(o.Prompt[0])
 		if err != nil {
@@ -203,7 +244,7 @@ func (o *Options) agent(ctx context.Context) (roster.Agent, error) {
 			return agent, nil
 		}
 	}
-	if o.Session != "" && o.Agent == "" && len(o.Argv) == 0 && o.App.Flags["agent"] == nil {
+	if o.Session != "" && !o.NoWait && o.Agent == "" && len(o.Argv) == 0 && o.App.Flags["agent"] == nil {
 		if agent, ok, err := o.App.AgentWith(ctx, o.Session); ok || err != nil {
 			return agent, err
 		}

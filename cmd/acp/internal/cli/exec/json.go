@@ -90,6 +90,7 @@ type (
 		Broken     int             `json:"broken,omitempty"`
 		ExitCode   int             `json:"exitCode"`
 		SessionID  string          `json:"sessionId,omitempty"`
+		Waiting    bool            `json:"waiting,omitempty"`
 		Error      *errorInfo      `json:"error,omitempty"`
 	}
 	contextInfo struct {

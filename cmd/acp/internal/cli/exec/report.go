@@ -63,6 +63,15 @@ type report struct {
 	broken   int                           // broken rules
 	unheld   string                        // why rules cannot hold the agent, as reported to the user
 	early    []noteLine                    // at most maxEarly
+	place    place
+}
+
+// A place is where a turn is among those of others at a gateway.
+type place struct {
+	behind bool          // turns of others may come first, which are not written as text
+	own    acp.MessageID // the message of the user that begins the turn; "" if it has not begun
+	from   uint64        // the entry of that
+	left   bool          // the turn runs without this program: what follows is not about it
 }
 
 // newReport returns the report of a turn in the form that the flags ask for.
@@ -94,6 +103,38 @@ func (r *report) begin(id acp.SessionID, line sessionLine) {
 	}
 }
 
+// follows has the report wait for the beginning of the turn, which a gateway says: others may come before it.
+func (r *report) follows() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.place.behind = true
+}
+
+// isBehind reports whether turns of others may come before this one, which a gateway has not begun yet.
+func (r *report) isBehind() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.place.behind && r.place.own == ""
+}
+
+// isAfter reports whether the turn begins after an entry of the session, which belongs to another turn then.
+func (p *place) isAfter(e transcript.Entry, seq uint64) bool {
+	if !p.behind {
+		return false
+	}
+	if m, ok := e.(*transcript.Message); ok && p.from == 0 && p.own != "" && m.Role == transcript.RoleUser && m.ID == p.own {
+		p.from = seq
+	}
+	return p.from == 0 || seq < p.from
+}
+
+// leave ends the report before the turn has ended: what its end looks like from here is not how it ends.
+func (r *report) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.place.left = true
+}
+
 // writeEarly writes the notes that arrived before the line of the session.
 func (r *report) writeEarly() {
 	for _, line := range r.early {
@@ -106,7 +147,7 @@ func (r *report) writeEarly() {
 func (r *report) changed(s *backend.Session, changes []transcript.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.main == "" {
+	if r.main == "" || r.place.left {
 		return
 	}
 	r.writeChanges(s.ID(), s.Snapshot(), changes)
@@ -145,6 +186,9 @@ func (r *report) follow(id acp.SessionID, snap *transcript.Snapshot, changes []t
 			continue
 		}
 		e := snap.Entry(ch.Seq)
+		if id == r.main && r.place.isAfter(e, ch.Seq) {
+			continue
+		}
 		if id == r.main {
 			if r.show.tools() && last[ch.Seq] == i {
 				r.writeToolOutput(e)
@@ -339,9 +383,18 @@ func (r *report) isBroken(s *backend.Session, b backend.Breach) {
 func (r *report) note(n backend.Note) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if n.Kind == backend.NoteBegun {
+		if n.Session == r.main {
+			r.place.own = acp.MessageID(n.Text)
+		}
+		return
+	}
 	if r.json {
-		if n.Kind == backend.NoteStarting || n.Kind == backend.NoteReady {
-			return // the line of the session says the same
+		switch {
+		case n.Kind == backend.NoteStarting || n.Kind == backend.NoteReady: // the line of the session says the same
+			return
+		case n.Text == "" || r.place.left: // such as that nobody else is attached
+			return
 		}
 		line := noteLine{Type: "note", Kind: string(n.Kind), Text: n.Text}
 		switch {
@@ -353,7 +406,7 @@ func (r *report) note(n backend.Note) {
 		return
 	}
 	switch n.Kind {
-	case backend.NoteLogin, backend.NoteBridged, backend.NoteStore, backend.NoteNoise:
+	case backend.NoteLogin, backend.NoteBridged, backend.NoteStore, backend.NoteNoise, backend.NoteOutage:
 		r.remark(n.Text)
 	case backend.NoteSilent:
 		if !r.progress { // progress shows the notice itself
@@ -435,6 +488,9 @@ func (r *report) finish(s *backend.Session, res *acp.Result, err error) error {
 // resultLine returns the last line of --json.
 func (r *report) resultLine(s *backend.Session, res *acp.Result, err error) resultLine {
 	line := resultLine{Type: "result", Text: r.answer.String(), Truncated: r.cut, Denied: r.denied, Broken: r.broken, ExitCode: int(exitcode.Of(err))}
+	if r.place.left {
+		line.Text, line.Truncated, line.Waiting = "", false, true
+	}
 	if res != nil {
 		line.StopReason = string(res.StopReason)
 		if res.Usage != nil {

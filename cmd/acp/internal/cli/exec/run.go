@@ -32,7 +32,14 @@ func Run(ctx context.Context, o *Options) error {
 	r := newReport(o)
 	r.stop = cancel
 	t := &turn{o: o, report: r}
+	if o.NoWait {
+		return t.leave(ctx)
+	}
 	res, err := t.run(ctx)
+	if t.session != nil && ctx.Err() != nil && t.host.Cut() {
+		r.note(backend.Note{Kind: backend.NoteOutage, Text: "there is no connection, so the turn may continue; to end it: acp cancel --at " +
+			roster.Quote(o.At) + " " + string(t.session.ID())})
+	}
 	if t.host != nil {
 		// Close waits for the agent's last updates, for a bounded time.
 		if e := t.host.Close(); e != nil && err == nil && context.Cause(ctx) == nil {
@@ -67,18 +74,19 @@ type turn struct {
 	report  *report
 	host    *backend.Host
 	session *backend.Session
+	kept    chan struct{} // gets a value once the gateway has the prompt; with --no-wait
 }
 
 // limitGrace is how long an agent may take to end its turn after a limit is reached or the output
-// has lost its reader. It does not apply to interrupts, because the user can send a second one.
+// has lost its reader. It applies to interrupts only while there is no connection, because the user can send a second one.
 const limitGrace = 3 * time.Second
 
 // killLate kills the agent if it does not end its turn within [limitGrace] after ctx has ended at a
-// limit. stop ends the watch.
+// limit, or while there is no connection to it. stop ends the watch.
 func killLate(ctx context.Context, h *backend.Host) (stop func()) {
 	ended := make(chan struct{})
 	forget := context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), context.Canceled) {
+		if errors.Is(context.Cause(ctx), context.Canceled) && !h.Cut() {
 			return
 		}
 		timer := time.NewTimer(limitGrace)
@@ -92,25 +100,36 @@ func killLate(ctx context.Context, h *backend.Host) (stop func()) {
 	return func() { forget(); close(ended) }
 }
 
-// run returns the result of the turn. Files and standard input are read before the agent starts, so
-// that a wrong name costs nothing.
+// run returns the result of the turn.
 func (t *turn) run(ctx context.Context) (*acp.Result, error) {
+	blocks, done, err := t.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	defer killLate(ctx, t.host)()
+	return t.session.Prompt(ctx, blocks...)
+}
+
+// prepare opens the session and returns the prompt. Files and standard input are read before the agent starts, so
+// that a wrong name costs nothing. done must be called after the turn.
+func (t *turn) prepare(ctx context.Context) (blocks []acp.ContentBlock, done func(), err error) {
 	o, a := t.o, t.o.App
 	cfg, err := a.Config()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	agent, err := o.agent(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	files, err := o.attachments()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	text, err := o.promptText(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	t.report.suggest = suggester(cfg.Permissions, a.Cwd)
 	for _, left := range a.Untrusted() {
@@ -118,21 +137,39 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	}
 	front := backend.Frontend{Changed: t.report.changed, Decided: t.report.decided, Note: t.report.note,
 		Unheld: t.report.isUnheld, Broken: t.report.isBroken}
-	if o.Ask {
+	done = func() {}
+	switch {
+	case o.Ask:
 		tty, err := openTerminal()
 		if err != nil {
-			return nil, exitcode.Errorf(exitcode.Usage, "--ask needs a terminal: %w", err)
+			return nil, nil, exitcode.Errorf(exitcode.Usage, "--ask needs a terminal: %w", err)
 		}
-		defer tty.close()
-		front.Ask = tty.ask
+		defer func() {
+			if err != nil {
+				tty.close()
+			}
+		}()
+		done, front.Ask = tty.close, tty.ask
+	case o.NoWait:
+		t.stay(&front)
+	case agent.Gateway: // what others have asked for is for them to permit
+		front.Aside = t.report.isBehind
 	}
 	id, err := o.sessionToContinue(ctx, agent)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	a.By = "exec"
+	a.By, a.Returns = "exec", true
 	if t.host, err = a.Open(ctx, agent, front); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if agent.Gateway {
+		if id, err = o.sessionAt(ctx, t.host.Conn()); err != nil {
+			return nil, nil, err
+		}
+	}
+	if id != "" && t.host.Begins() {
+		t.report.follows()
 	}
 	how := acp.RestoredNew
 	if id == "" {
@@ -141,10 +178,10 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 		t.session, how, err = t.restore(ctx, agent, id)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := o.setOptions(ctx, t.session.Client()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	conn := t.host.Conn()
 	unheld := t.host.Unheld()
@@ -161,8 +198,7 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	for _, note := range notes {
 		fmt.Fprintln(a.Err, "acp: "+safetext.Line(note, 500))
 	}
-	defer killLate(ctx, t.host)()
-	return t.session.Prompt(ctx, blocks...)
+	return blocks, done, nil
 }
 
 // restore continues a session. With --or-new, any error that the agent answers with leads to a new
@@ -184,7 +220,7 @@ func (t *turn) restore(ctx context.Context, agent roster.Agent, id acp.SessionID
 
 // sessionToContinue returns the session to continue, or "" for a new one.
 func (o *Options) sessionToContinue(ctx context.Context, agent roster.Agent) (acp.SessionID, error) {
-	if o.Session == "" && !o.Continue {
+	if o.Session == "" && !o.Continue || agent.Gateway {
 		return "", nil
 	}
 	id, err := o.App.Earlier(ctx, agent, o.Session)

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,34 +18,42 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
-	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/filelock"
 	"github.com/goacp/acp/cmd/acp/internal/gateway"
 	"github.com/goacp/acp/cmd/acp/internal/holder"
 	"github.com/goacp/acp/cmd/acp/internal/identity"
 	"github.com/goacp/acp/cmd/acp/internal/identity/audit"
+	"github.com/goacp/acp/cmd/acp/internal/isolate"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
+	"github.com/goacp/acp/cmd/acp/internal/notify"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/serve"
+	"github.com/goacp/acp/cmd/acp/internal/telemetry"
 )
 
 // A durable is a gateway and what it stands on.
 type durable struct {
 	*gateway.Gateway
-	lock    *os.File
-	log     *engine.Engine
-	lease   *engine.Lease
-	keep    context.CancelFunc
-	keeping sync.WaitGroup
-	devices *identity.Store
-	gate    *identity.Gate
-	node    string
+	lock     *os.File
+	log      *engine.Engine
+	nodes    *cluster // nil if this is the only one
+	keep     context.CancelFunc
+	keeping  sync.WaitGroup
+	devices  *identity.Store
+	gate     *identity.Gate
+	link     string // the id of the ticket that opens the page, or ""
+	node     string
+	tenants  *tenants
+	notifier *notify.Notifier // nil if browsers get no notifications
+	logger   *slog.Logger
+
+	leaves    bool                 // the agents, to the next acp serve
+	telemetry *telemetry.Telemetry // nil if nothing is observed
+	metrics   *telemetry.Server    // likewise
 }
 
-// openDurable opens the gateway in the directory for state. lapsed is called if its sessions may have
-// another owner.
-func (o *Options) openDurable(ctx context.Context, state string, agent roster.Agent, builtIn *acp.Agent, lapsed func(error)) (_ *durable, err error) {
+// openDurable opens the gateway, with what belongs to this machine in the directory for state.
+func (o *Options) openDurable(ctx context.Context, state string, agent roster.Agent, builtIn *acp.Agent) (_ *durable, err error) {
 	dir := filepath.Join(state, "gateway")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -56,41 +64,47 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	if d.lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	if err := d.claim(ctx, &o.Own, dir); err != nil {
 		return nil, err
 	}
-	switch ok, err := filelock.TryLock(d.lock, true); {
-	case err != nil && !errors.Is(err, errors.ErrUnsupported):
-		return nil, fmt.Errorf("locking %s: %w", d.lock.Name(), err)
-	case err == nil && !ok:
-		return nil, exitcode.Errorf(exitcode.Failed, "another acp serve keeps its sessions in %s", dir)
+	node := o.Cluster.Node
+	if node == "" {
+		if node, err = nodeName(filepath.Join(dir, "node")); err != nil {
+			return nil, err
+		}
 	}
-	node, err := nodeName(filepath.Join(dir, "node"))
+	d.node, d.logger = node, o.App.Logger.With("node", node)
+	if d.log, err = o.Cluster.open(ctx, dir, func(session string, err error) { o.note(fmt.Sprintf("session %s: %v", session, err)) }); err != nil {
+		return nil, err
+	}
+	lease, err := d.log.Lease(ctx, node)
 	if err != nil {
-		return nil, err
-	}
-	d.node = node
-	if d.log, err = sqlite.Open(ctx, dir, sqlite.Options{Options: engine.Options{LeaseTTL: leaseTime, Alarm: func(session string, err error) {
-		o.note(fmt.Sprintf("session %s: %v", session, err))
-	}}}); err != nil {
-		return nil, err
-	}
-	if d.lease, err = d.log.Lease(ctx, node); err != nil {
 		return nil, err
 	}
 	a := o.App
 	if d.devices, err = identity.Open(ctx, identity.Dir(state), a.Logger); err != nil {
 		return nil, err
 	}
+	settings, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
 	d.gate = &identity.Gate{Store: d.devices, Audit: audit.Open(identity.Dir(state)), Logger: a.Logger}
+	if d.tenants, err = o.newTenants(settings, d.gate.Audit); err == nil {
+		err = errors.Join(d.open(o, settings.Serve), d.openPush(ctx, &o.Web))
+	}
+	if err != nil {
+		return nil, err
+	}
 	r, err := a.Roster()
 	if err != nil {
 		return nil, err
 	}
 	cfg := gateway.Config{
-		Log: d.log, Lease: d.lease, Agent: agent.Name, Agents: []string{agent.Name},
-		Info: acp.Implementation{Name: "acp", Version: a.Version}, Logger: a.Logger,
-		Start: func(_ context.Context, name, cwd string) (acp.Transport, error) {
+		Log: d.log, Lease: lease, Agent: agent.Name,
+		Info: acp.Implementation{Name: "acp", Version: a.Version}, Logger: d.logger,
+		MaxAgents: settings.Serve.LiveAgents, Policy: d.tenants.policy, Many: d.tenants.many, Shared: d.shared,
+		Start: func(ctx context.Context, name, cwd string) (acp.Transport, error) {
 			start := agent
 			if name != agent.Name {
 				var err error
@@ -98,27 +112,69 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 					return nil, err
 				}
 			}
-			return launch.Transport(start, launch.Options{Dir: cwd, Stderr: serve.Lines(func(line string) {
-				o.note(name + ": " + line)
+			return d.tenants.start(ctx, start, cwd, launch.Options{Dir: cwd, Env: traceEnv(ctx), Stderr: serve.Lines(func(line string) {
+				o.said(name, line)
 			}), BuiltIn: builtIn})
 		},
 	}
-	cfg.Who = who
-	cfg.Hold, cfg.Rehold = o.holders(agent, node)
-	for _, known := range r.All() {
-		if known.Name != agent.Name && !known.Builtin {
-			cfg.Agents = append(cfg.Agents, known.Name)
-		}
+	cfg.Who, cfg.Failed, cfg.Extend = who, o.failed, d.extend()
+	cfg.Knows, cfg.Gone = o.knows, holder.Gone
+	cfg.Hold, cfg.Rehold = o.holders(d.tenants, agent, node)
+	cfg.Agents, cfg.Titles, cfg.Installed = d.named(r, agent)
+	cfg.Markdown, cfg.Waits = markdown, d.waits()
+	if here, err := os.Getwd(); err == nil && !d.tenants.many && filepath.Dir(here) != here { // and not that of a service
+		cfg.Directory = here
+	}
+	if d.nodes, err = o.Cluster.join(ctx, &cfg); err != nil {
+		return nil, errors.Join(err, lease.Release(ctx))
+	}
+	if err := d.observe(ctx, &o.Operation, &cfg); err != nil {
+		return nil, errors.Join(err, lease.Release(ctx))
 	}
 	d.Gateway = gateway.New(cfg)
 	keep, cancel := context.WithCancel(context.Background())
 	d.keep = cancel
-	d.keeping.Go(func() {
-		if err := d.lease.Keep(keep); err != nil {
-			lapsed(err)
-		}
-	})
+	d.keeping.Go(func() { d.Keep(keep) })
+	if d.nodes != nil {
+		d.nodes.serve(d.Gateway, &cfg)
+	}
+	if err := d.show(ctx, o); err != nil {
+		return nil, err
+	}
 	return d, d.Recover(ctx)
+}
+
+// named returns the agents that sessions may name beside the one that is served, what people call all of them, and what
+// reports whether they are installed.
+func (d *durable) named(r *roster.Roster, agent roster.Agent) (names []string, titles map[string]string, installed func(string) bool) {
+	names, titles = []string{agent.Name}, map[string]string{agent.Name: agent.Title}
+	all := map[string]roster.Agent{agent.Name: agent}
+	for _, known := range r.All() {
+		if known.Name != agent.Name && !known.Builtin {
+			names, titles[known.Name], all[known.Name] = append(names, known.Name), known.Title, known
+		}
+	}
+	if d.tenants.isolate.Mode == isolate.Container { // they are in there
+		return names, titles, nil
+	}
+	return names, titles, func(name string) bool {
+		_, ok := roster.Installed(all[name])
+		return ok
+	}
+}
+
+// claim keeps others from serving the sessions in a directory.
+func (d *durable) claim(ctx context.Context, own *Own, dir string) (err error) {
+	if d.lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return err
+	}
+	switch ok, err := own.lock(ctx, d.lock); {
+	case err != nil && !errors.Is(err, errors.ErrUnsupported):
+		return fmt.Errorf("locking %s: %w", d.lock.Name(), err)
+	case err == nil && !ok:
+		return exitcode.Errorf(exitcode.Failed, "another acp serve keeps its sessions in %s: acp serve status shows it; use that one, or --stateless", dir)
+	}
+	return nil
 }
 
 // who says who a client is: the user, from a device that was paired, or anybody who has the token.
@@ -127,11 +183,16 @@ func who(ctx context.Context) gateway.Who {
 	switch {
 	case ok:
 	case isOwner(ctx):
-		return gateway.Who{User: identity.CurrentUser(), Prompt: true, Approve: true}
+		return gateway.Who{User: identity.CurrentUser(), Role: "owner", Prompt: true, Approve: true, Operate: true}
 	default: // it is not known who that is
 		return gateway.Who{}
 	}
-	who := gateway.Who{User: p.User, Prompt: p.May(identity.Prompter), Approve: p.May(identity.Approver), Agent: p.Scope.Agent}
+	return whoIs(p)
+}
+
+// whoIs says what a principal is for the gateway.
+func whoIs(p identity.Principal) gateway.Who {
+	who := gateway.Who{User: p.User, Name: p.Name, Role: p.Role.String(), Prompt: p.May(identity.Prompter), Approve: p.May(identity.Approver), Operate: mayOperate(p), Agent: p.Scope.Agent, Groups: p.Groups}
 	if len(p.Scope.Sessions) > 0 {
 		who.Session = p.Scope.Session
 	}
@@ -147,39 +208,17 @@ func isOwner(ctx context.Context) bool {
 	return false
 }
 
-// admit lets devices in that were paired.
-func (d *durable) admit(cfg *serve.Config) {
-	d.gate.Hosts, d.gate.Origins = cfg.Hosts, cfg.Origins
-	cfg.Paths = map[string]http.Handler{identity.PairPath: d.gate.Handler()}
-	cfg.Others = func(r *http.Request) (string, bool, error) {
-		_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if !identity.IsCredential(strings.TrimSpace(token)) {
-			return "", false, nil
-		}
-		principal, err := d.gate.Authenticate(r)
-		return principal, true, err
-	}
-	all := cfg.Serve
-	devices := d.gate.Serve(all)
-	cfg.Serve = func(ctx context.Context, t acp.Transport) error {
-		if isOwner(ctx) {
-			return all(ctx, t)
-		}
-		return devices(ctx, t) // which refuses whom it does not know
-	}
-}
-
 // announce makes known where devices are paired.
-func (d *durable) announce(ctx context.Context, url string) error {
+func (d *durable) announce(ctx context.Context, url, fingerprint string, page bool) error {
 	if !strings.HasPrefix(url, "http") { // a socket is for the programs of the user
 		return nil
 	}
-	return d.devices.Announce(ctx, identity.Endpoint{URL: url})
+	return d.devices.Announce(ctx, identity.Endpoint{URL: url, Fingerprint: fingerprint, Page: page})
 }
 
 // holders starts agents in processes that outlive this one, where that is possible: an upgrade or a crash
 // ends no turn then.
-func (o *Options) holders(agent roster.Agent, node string) (
+func (o *Options) holders(people *tenants, agent roster.Agent, node string) (
 	hold func(context.Context, string, string) (gateway.Held, error),
 	rehold func(context.Context, string, string, uint64) (gateway.Held, error),
 ) {
@@ -195,13 +234,12 @@ func (o *Options) holders(agent roster.Agent, node string) (
 				return nil, err
 			}
 		}
-		if start.Builtin || start.URL != "" || start.LoginEnv {
-			return nil, nil
+		cmd, ok, err := people.held(ctx, start, cwd)
+		if err != nil || !ok {
+			return nil, err
 		}
-		t := start.Transport(cwd)
-		h, err := holder.Start(ctx, holder.Spec{Config: holder.Config{
-			Dir: dir, Lease: heldFor, Command: holder.Command{Path: t.Path, Args: t.Args, Dir: t.Dir, Env: t.Env},
-		}})
+		cmd.Env = withTrace(ctx, cmd.Env)
+		h, err := holder.Start(ctx, holder.Spec{Config: holder.Config{Dir: dir, Lease: o.Cluster.held(), Command: cmd}})
 		if err != nil {
 			return nil, err
 		}
@@ -238,6 +276,11 @@ const heldFor = time.Minute
 
 // Close ends the agents and closes everything. Clients must have left.
 func (d *durable) Close() error {
+	if d.leaves {
+		// The process ends now, as if it was killed: that is how agents are left to the next one. What has not been
+		// committed by then they send again.
+		return d.hide()
+	}
 	var errs []error
 	if d.Gateway != nil {
 		errs = append(errs, d.Gateway.Close())
@@ -246,20 +289,24 @@ func (d *durable) Close() error {
 		d.keep()
 		d.keeping.Wait()
 	}
-	if d.lease != nil {
-		if err := d.lease.Release(context.Background()); !errors.Is(err, engine.ErrLapsed) {
+	errs = append(errs, d.nodes.leave(), d.hide())
+	if d.Gateway != nil {
+		if err := d.Lease().Release(context.Background()); !errors.Is(err, engine.ErrLapsed) {
 			errs = append(errs, err)
 		}
 	}
 	if d.log != nil {
 		errs = append(errs, d.log.Close())
 	}
-	if dir := socketDir(d.node); dir != "" {
+	if dir := socketDir(d.node); dir != "" && d.node != "" { // or it would be that of others
 		_ = os.Remove(dir) // if it is empty
 		_ = os.Remove(filepath.Dir(dir))
 	}
+	if d.notifier != nil {
+		d.notifier.Close()
+	}
 	if d.devices != nil {
-		errs = append(errs, d.devices.Close())
+		errs = append(errs, d.uninvite(), d.devices.Close())
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.Close())
@@ -267,10 +314,14 @@ func (d *durable) Close() error {
 	return errors.Join(errs...)
 }
 
-// nodeName returns the name of the node whose sessions are in a directory, made the first time.
+// nodeName returns the name of the node whose sessions are in a directory, made the first time. It becomes part of a
+// path, so one in the file must be as those of the flag are.
 func nodeName(file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if name := strings.TrimSpace(string(data)); err == nil && name != "" {
+		if !nodePattern.MatchString(name) {
+			return "", fmt.Errorf("%s has %.80q, which is not the name of a node", file, name)
+		}
 		return name, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -7,14 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
-	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/holder"
+	"github.com/goacp/acp/cmd/acp/internal/isolate"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/remote"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -33,18 +35,25 @@ type Options struct {
 	NoAuth                  bool
 	Hosts, Origins          []string
 	Stateless               bool // one agent per connection
-	Durable                 bool // sessions that outlive connections and clients
+	Durable                 bool // sessions are kept, and it is an error if they cannot be; without it they are where possible
+	Cluster                 Cluster
+	Own                     Own
+	People                  People
+	Doors                   Doors
+	Operation               Operation
+	Web                     Web
 }
 
 const long = `Serve an agent over the network, to any client of the Agent Client Protocol: over
 Streamable HTTP and over WebSocket, at one URL. The first line of standard output is that
-URL. Everything else is written to standard error. To talk to the agent, use acp chat URL;
-to have your editor use it, configure "acp connect URL" as an agent. If you name no agent,
-acp serves the default agent.
+URL. Everything else is written to standard error. To talk to the agent, use acp chat --at
+URL; to have your editor use it, configure "acp connect URL" as an agent. If you name no
+agent, acp serves the default agent.
 
-Each connection gets an agent of its own, which ends with the connection. acp serve ends
-at the first interrupt (Ctrl-C), and all agents with it. With --durable, sessions are kept:
-they outlive connections, clients come back to them, and several clients share one.
+Sessions are kept: they outlive connections and the server, clients come back to them, and
+several clients share one. With --stateless, and if the setting store.off says that nothing
+is kept, each connection gets an agent of its own, which ends with the connection; to talk
+to such a server, use acp chat URL. acp serve ends at the first interrupt (Ctrl-C), and all agents with it.
 
 Clients must send a token, as Authorization: Bearer. It is that of the variable ACP_TOKEN,
 of --token-file or of --token-keyring. Without any of these, a server on an address of
@@ -52,6 +61,10 @@ this machine makes a token and leaves it in a file that only you can read. There
 chat, acp exec and acp connect find it by themselves, so nothing needs to be set up. A
 Unix socket needs no token: only you can connect to it. On an address that other machines
 can reach, acp serve requires a token and TLS.
+
+The settings serve.users, serve.groups and serve.oidc make it a server for several users:
+they say who may do what, and agents are isolated from each other. docs/gateway.md
+describes them.
 
 Web pages of other origins are refused, and on addresses of this machine so are names of
 hosts other than localhost, see --origin and --host. docs/remote.md describes how to serve
@@ -88,18 +101,44 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.StringVar(&o.Key, "tls-key", "", "the key of that certificate is in `FILE` (PEM)")
 	f.StringArrayVar(&o.Hosts, "host", nil, "accept requests for the host `NAME`, as a proxy passes them on (repeatable)")
 	f.StringArrayVar(&o.Origins, "origin", nil, "accept requests of web pages of `ORIGIN`, such as https://app.example (repeatable)")
-	f.BoolVar(&o.Stateless, "stateless", false, "end each agent with its connection; this is the default, and a later version makes --durable the default")
-	f.BoolVar(&o.Durable, "durable", false, "keep sessions: they outlive connections, and several clients may share one (experimental)")
+	f.BoolVar(&o.Stateless, "stateless", false, "keep nothing: each connection has an agent of its own, which ends with it")
+	f.BoolVar(&o.Durable, "durable", false, "keep sessions, which is the default")
+	_ = f.MarkHidden("durable")
+	o.Cluster.flags(f)
+	o.Own.flags(f)
+	o.People.flags(f)
+	o.Doors.flags(f)
+	o.Operation.flags(f)
+	o.Web.flags(f)
+	cmd.AddCommand(newKeeping(a)...)
+	cmd.AddCommand(newStatus(a), newStop(a))
 	cmd.MarkFlagsMutuallyExclusive("stateless", "durable")
+	cmd.MarkFlagsMutuallyExclusive("stateless", "db")
 	for _, name := range []string{"token-file", "tls-cert", "tls-key"} {
 		_ = cmd.MarkFlagFilename(name)
 	}
 	return cmd
 }
 
+// collectAt makes the heap grow by so much, in percent, before garbage is collected: half of what Go does by itself. A server
+// is there all day, and what it allocates is mostly gone at once.
+const collectAt = 50
+
+// collectEarly has garbage collected at collectAt, unless GOGC says something else. It returns what ends that.
+func collectEarly() (end func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	was := debug.SetGCPercent(collectAt)
+	return func() { debug.SetGCPercent(was) }
+}
+
 // Run serves until ctx is done.
 func Run(ctx context.Context, o *Options) (err error) {
+	defer collectEarly()()
 	a := o.App
+	o.People.apply(a.Flags)
+	o.Operation.apply(a.Flags)
 	cfg, err := a.Config()
 	if err != nil {
 		return err
@@ -108,8 +147,9 @@ func Run(ctx context.Context, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	if err := errors.Join(o.Cluster.check(), o.Operation.check(o)); err != nil {
+		return err
+	}
 	var builtIn *acp.Agent
 	handle := (&serve.Forward{Agent: agent, Dir: a.Cwd, Logger: a.Logger, Note: o.note}).Serve
 	switch {
@@ -132,11 +172,15 @@ func Run(ctx context.Context, o *Options) (err error) {
 		}
 	}
 	var d *durable
-	if o.Durable {
-		if cfg.Store.Off {
-			return exitcode.Errorf(exitcode.Usage, "--durable keeps sessions, and the setting store.off says that nothing is kept")
-		}
-		if d, err = o.openDurable(ctx, cfg.Dirs.State, agent, builtIn, cancel); err != nil {
+	keep, err := o.keeps(cfg)
+	if err != nil {
+		return err
+	}
+	if err := o.Own.check(keep); err != nil {
+		return err
+	}
+	if keep {
+		if d, err = o.openDurable(ctx, cfg.Dirs.State, agent, builtIn); err != nil {
 			return err
 		}
 		defer func() {
@@ -149,39 +193,79 @@ func Run(ctx context.Context, o *Options) (err error) {
 	served := serve.Config{
 		Listen: o.Listen, Cert: o.Cert, Key: o.Key, NoAuth: o.NoAuth, Hosts: o.Hosts, Origins: o.Origins,
 		Token: remote.Source{File: o.TokenFile, Keyring: o.TokenKeyring}, State: cfg.Dirs.State,
-		Limits: acphttp.Limits{InitializeTimeout: cfg.Timeouts.Connect}, Serve: handle, Logger: a.Logger, Note: o.note,
+		Limits: limits(cfg.Timeouts.Connect, keep), Serve: handle, Logger: a.Logger, Note: o.note,
 	}
-	if d != nil {
-		d.admit(&served)
+	if keep {
+		served.Keep, served.Quiet = keptBytes, true
 	}
-	server, err := serve.Open(served)
+	server, err := o.openServer(ctx, served, d)
 	if err != nil {
 		return err
 	}
 	if d != nil {
-		if err := d.announce(ctx, server.URL()); err != nil {
+		until, end, err := o.begin(ctx, cfg.Dirs.State, server.URL(), d.Gateway)
+		if err != nil {
 			return errors.Join(err, server.Close())
 		}
+		defer end()
+		ctx = until
 	}
 	// Neither the agent nor what it runs needs the token.
 	if err := os.Unsetenv(remote.EnvToken); err != nil {
 		return errors.Join(err, server.Close())
 	}
-	if _, err := fmt.Fprintln(a.Out, server.URL()); err != nil {
+	if err := o.greet(ctx, server, agent.Name, d); err != nil {
 		return errors.Join(err, server.Close())
 	}
-	o.note(fmt.Sprintf("serving %s; to talk to it: acp chat %s", safetext.Line(agent.Name, maxName), server.URL()))
+	holder.Trim() // most of what it took to start is never used again
+	err = server.Run(ctx)
+	if d != nil {
+		d.leaves = o.Operation.KeepAgents
+	}
+	return err
+}
+
+// greet says where the server is reached, and how.
+func (o *Options) greet(ctx context.Context, server *serve.Server, agent string, d *durable) error {
+	if _, err := fmt.Fprintln(o.App.Out, server.URL()); err != nil {
+		return err
+	}
+	talk := "acp chat --at " // which returns when the server has been restarted
+	if d == nil {
+		talk = "acp chat "
+	}
+	o.note(fmt.Sprintf("serving %s; to talk to it: %s%s", safetext.Line(agent, maxName), talk, server.URL()))
 	if file := server.TokenFile(); file != "" {
 		o.note("the token is in " + file)
+	}
+	if err := o.Web.greet(ctx, o, server, d); err != nil {
+		return err
 	}
 	if server.Open() && o.NoAuth {
 		o.note("every program and every user of this machine is served")
 	}
-	err = server.Run(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, engine.ErrLapsed) {
-		err = errors.Join(err, cause)
+	return nil
+}
+
+// keeps reports whether sessions are kept.
+func (o *Options) keeps(cfg *config.Config) (bool, error) {
+	many := isMany(cfg.Serve)
+	switch {
+	case many && (o.Stateless || cfg.Store.Off):
+		return false, exitcode.Errorf(exitcode.Usage, "where nothing is kept everybody may do everything, and the settings serve.users, serve.groups or serve.oidc restrict it: leave out these, or --stateless and store.off")
+	case cfg.Serve.Isolation.Mode != string(isolate.None) && (o.Stateless || cfg.Store.Off):
+		return false, exitcode.Errorf(exitcode.Usage, "agents are isolated only where sessions are kept: leave out --isolation and serve.isolation.mode, or --stateless and store.off")
+	case many && o.NoAuth:
+		return false, exitcode.Errorf(exitcode.Usage, "with --no-auth nobody knows who a client is, and the settings serve.users, serve.groups or serve.oidc are for several users: leave one of them out")
+	case o.Stateless:
+		return false, nil
+	case !cfg.Store.Off:
+		return true, nil
+	case o.Durable || o.Cluster.Database != "":
+		return false, exitcode.Errorf(exitcode.Usage, "--durable keeps sessions, and the setting store.off says that nothing is kept")
 	}
-	return err
+	o.note("the setting store.off says that nothing is kept, so each agent ends with its connection")
+	return false, nil
 }
 
 // Bounds of what is shown.
@@ -190,7 +274,11 @@ const (
 	maxLine = 1000 // cells of a line
 )
 
-// note writes a line to standard error.
+// note writes a line to standard error, or to the log if that is for programs.
 func (o *Options) note(text string) {
+	if o.Operation.LogFormat == "json" {
+		o.App.Logger.Info(safetext.Line(text, maxLine))
+		return
+	}
 	fmt.Fprintf(o.App.Err, "acp serve: %s\n", safetext.Line(text, maxLine))
 }

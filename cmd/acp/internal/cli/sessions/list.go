@@ -15,6 +15,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
+	"github.com/goacp/acp/cmd/acp/internal/at"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
@@ -273,7 +274,7 @@ func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked 
 		if v.from != fromAgent {
 			turns = fmt.Sprint(v.Turns)
 		}
-		cells := []string{safetext.Line(short(names.Of(v.Session)), 200), safetext.Line(v.Agent, 60), ago(now, v.Updated), turns, safetext.Line(tilde(v.Cwd, home), 300), title}
+		cells := []string{safetext.Line(short(names.Of(v.Session)), 200), safetext.Line(v.Agent, 60), at.Ago(now, v.Updated), turns, safetext.Line(at.Tilde(v.Cwd, home), 300), title}
 		if asked {
 			cells = slices.Insert(cells, 4, v.from)
 		}
@@ -343,32 +344,6 @@ func shared(a, b string) int {
 		n++
 	}
 	return n
-}
-
-// ago returns how long ago t was, or its date if that is more than a month.
-func ago(now, t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	switch d := now.Sub(t); {
-	case d < time.Minute:
-		return "now"
-	case d < time.Hour:
-		return fmt.Sprintf("%dm ago", d/time.Minute)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh ago", d/time.Hour)
-	case d < 30*24*time.Hour:
-		return fmt.Sprintf("%dd ago", d/(24*time.Hour))
-	}
-	return t.Local().Format("2006-01-02")
-}
-
-// tilde abbreviates the home directory to ~.
-func tilde(path, home string) string {
-	if rest, ok := strings.CutPrefix(path, home); ok && home != "" && (rest == "" || rest[0] == '/' || rest[0] == '\\') {
-		return "~" + rest
-	}
-	return path
 }
 
 // columns aligns a table. In a terminal, where width is not 0, the directory and the title share

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -58,10 +59,15 @@ type Options struct {
 	Force    bool          // overwrite the file
 	Yes      bool          // do not ask for confirmation
 	AgentToo bool          // have the agent delete the session as well
+	User     string        // with whom a session is shared, in the role Role
+	Role     string
+	At       string // the gateway whose sessions are meant, instead of those that are stored here
 
 	// ResumeSession opens a conversation that continues a session. If it is nil, acp sessions
 	// resume fails.
 	ResumeSession func(context.Context, store.Session) error
+	// ResumeAt does the same with a session of a gateway.
+	ResumeAt func(ctx context.Context, where, id string) error
 	// Choose lets the user choose a session; nil means that an ID is required. It returns false if
 	// the user leaves without a choice.
 	Choose func(context.Context) (store.Session, bool, error)
@@ -83,13 +89,21 @@ type Remote interface {
 // NewCommand returns the command. If runF is not nil, it is called instead of [Run]. The command
 // cannot resume sessions: see [NewCommandResume].
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
-	return NewCommandResume(a, nil, nil, runF)
+	return NewCommandResume(a, Interfaces{}, runF)
+}
+
+// Interfaces are the functions that hold conversations, for which this package has none: see the fields of
+// [Options] of the same names. All may be nil.
+type Interfaces struct {
+	ResumeSession func(context.Context, store.Session) error
+	ResumeAt      func(ctx context.Context, where, id string) error
+	Choose        func(context.Context) (store.Session, bool, error)
 }
 
 // NewCommandResume is like [NewCommand], with the functions that continue a session and that let the
 // user choose one. They are parameters because this package must not depend on the interfaces that
 // hold conversations.
-func NewCommandResume(a *app.App, resume func(context.Context, store.Session) error, choose func(context.Context) (store.Session, bool, error), runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommandResume(a *app.App, with Interfaces, runF func(context.Context, *Options) error) *cobra.Command {
 	if runF == nil {
 		runF = Run
 	}
@@ -106,11 +120,13 @@ same id for several sessions, it stands for the latest one; the list shows the o
 by the ids of their conversations.
 
 Two handles save typing: - is the latest session of this directory, and @N the session
-in row N of acp sessions list.`,
+in row N of acp sessions list.
+
+With --at, the sessions are those of a gateway instead (see acp serve).`,
 		Aliases: []string{"session"},
 	}
 	add := func(verb Verb, use, short string, args cobra.PositionalArgs, set func(*Options, *cobra.Command), parse func(*Options, []string)) {
-		o := &Options{App: a, Verb: verb, ResumeSession: resume, Choose: choose}
+		o := &Options{App: a, Verb: verb, ResumeSession: with.ResumeSession, ResumeAt: with.ResumeAt, Choose: with.Choose}
 		sub := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
 			if parse != nil {
 				parse(o, args)
@@ -128,6 +144,9 @@ in row N of acp sessions list.`,
 		if set != nil {
 			set(o, sub)
 		}
+		if verb != Search {
+			sub.Flags().StringVar(&o.At, "at", "", app.AtUsage)
+		}
 		cmd.AddCommand(sub)
 	}
 	ids := func(o *Options, args []string) { o.IDs = args }
@@ -138,10 +157,10 @@ in row N of acp sessions list.`,
 	}, ids)
 	add(Export, "export ID", "Write a conversation to a file or to standard output", cobra.ExactArgs(1), func(o *Options, c *cobra.Command) {
 		f := c.Flags()
-		f.Var(&formatFlag{&o.Format}, "format", "markdown, html, json or text (default: by the extension of FILE, otherwise markdown)")
+		f.Var(&formatFlag{&o.Format}, "format", "markdown, html, json, text, or with --at acptrace: a recording of its prompts and of everything that was said (default: by the extension of FILE, otherwise markdown)")
 		f.StringVarP(&o.File, "output", "o", "", "write to `FILE` instead of standard output")
 		f.BoolVar(&o.Force, "force", false, "overwrite FILE if it exists")
-		_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"markdown", "html", "json", "text"}, cobra.ShellCompDirectiveNoFileComp))
+		_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"markdown", "html", "json", "text", string(recording)}, cobra.ShellCompDirectiveNoFileComp))
 	}, ids)
 	add(Delete, "delete ID...", "Delete stored conversations", cobra.MinimumNArgs(1), func(o *Options, c *cobra.Command) {
 		f := c.Flags()
@@ -151,6 +170,7 @@ in row N of acp sessions list.`,
 		f.DurationVar(&o.Wait, "wait", 15*time.Second, "how long to wait for the agent")
 		c.MarkFlagsMutuallyExclusive("agent-too", "local")
 	}, ids)
+	add(Share, "share ID [USER ROLE]", "Share a session of a gateway", checkShareArgs, (*Options).shareCommand, shareArgs)
 	add(Search, "search WORDS", "Find sessions by words in titles and messages", cobra.MinimumNArgs(1), func(o *Options, c *cobra.Command) {
 		o.listFlags(c)
 		c.Long = `Find stored sessions that contain all the given words in their title or messages. Each
@@ -170,7 +190,15 @@ func (o *Options) listCommand(c *cobra.Command) {
 	c.Long = `List sessions, the latest first: those that are stored on this machine and, with --agent
 or --remote, those that the agent knows. The column FROM then shows where each session
 is known: stored, agent or both. If the agent cannot be asked or does not answer in
-time, the list contains the stored sessions only, and the exit status is not 0.`
+time, the list contains the stored sessions only, and the exit status is not 0.
+
+With --at, the list has the sessions that a gateway keeps (see acp serve). STATE is running
+while a turn runs, waiting while a question of the agent waits for an answer, idle, or
+damaged if the session can only be read, up to the damage. HERE is the number of clients
+that have the session open.`
+	c.Example = `  acp sessions list --here
+  acp sessions list --at own
+  acp sessions list --at https://agents.example`
 }
 
 // showCommand adds the flags and the help of acp sessions show.
@@ -207,6 +235,10 @@ func (v *formatFlag) Type() string { return "FORMAT" }
 
 // Set implements pflag.Value.
 func (v *formatFlag) Set(s string) (err error) {
+	if export.Format(s) == recording {
+		*v.f = recording
+		return nil
+	}
 	*v.f, err = export.ParseFormat(s)
 	return err
 }
@@ -218,6 +250,10 @@ func (o *Options) check() error {
 		return errors.New("--limit must not be negative")
 	case o.Verb == Search && !hasWord(o.Words):
 		return errors.New("no word to search for")
+	case o.At != "" && (o.Remote || o.Local || o.AgentToo):
+		return errors.New("--at is about sessions of a gateway: --remote, --local and --agent-too are for those that are stored here")
+	case o.Verb == Share:
+		return o.checkShare()
 	case o.Verb == List && o.Remote && o.Local:
 		return errors.New("--remote and --local cannot be combined")
 	}
@@ -226,9 +262,14 @@ func (o *Options) check() error {
 			return errors.New("an ID is empty")
 		}
 	}
+	if o.Format == recording && o.At == "" {
+		return errors.New("--format acptrace is for sessions of a gateway, with --at; acp tap records other agents")
+	}
 	if o.Verb == Export && o.Format == "" {
 		o.Format = export.Markdown
-		if o.File != "" && o.File != "-" {
+		if o.At != "" && filepath.Ext(o.File) == "."+string(recording) {
+			o.Format = recording
+		} else if o.File != "" && o.File != "-" {
 			var err error
 			o.Format, err = export.FormatOf(o.File)
 			return err
@@ -245,6 +286,9 @@ func (o *Options) agent() string {
 
 // Run runs the subcommand.
 func Run(ctx context.Context, o *Options) error {
+	if o.At != "" {
+		return o.runAt(ctx)
+	}
 	switch o.Verb {
 	case List, Search:
 		o.Width = o.width() // which is that of the terminal, also in a pager

@@ -48,6 +48,11 @@ func (o *Options) show(ctx context.Context, st *store.Store, s store.Session) er
 	if err != nil {
 		return err
 	}
+	return o.write(s, t)
+}
+
+// write prints a conversation in the form that the flags say.
+func (o *Options) write(s store.Session, t *transcript.Snapshot) error {
 	format := export.Text
 	switch {
 	case o.JSON:
@@ -65,6 +70,11 @@ func (o *Options) export(ctx context.Context, st *store.Store, s store.Session) 
 	if err != nil {
 		return err
 	}
+	return o.exportTo(s, t)
+}
+
+// exportTo writes a conversation to the file, or to standard output.
+func (o *Options) exportTo(s store.Session, t *transcript.Snapshot) error {
 	if o.File == "" || o.File == "-" {
 		return export.Write(o.App.Out, o.Format, s, t)
 	}
@@ -72,14 +82,7 @@ func (o *Options) export(ctx context.Context, st *store.Store, s store.Session) 
 	if !filepath.IsAbs(name) && o.App.Cwd != "" {
 		name = filepath.Join(o.App.Cwd, name)
 	}
-	if err := writeFile(name, o.Force, func(w io.Writer) error { return export.Write(w, o.Format, s, t) }); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return exitcode.Errorf(exitcode.Usage, "%s exists already; use --force to overwrite it", safetext.Line(o.File, 500))
-		}
-		return fmt.Errorf("exporting the session: %w", err)
-	}
-	_, err = fmt.Fprintf(o.App.Err, "written to %s\n", safetext.Line(o.File, 500))
-	return err
+	return o.written(writeFile(name, o.Force, func(w io.Writer) error { return export.Write(w, o.Format, s, t) }))
 }
 
 // writeFile writes a file that only its owner can read. The file appears complete or not at all,

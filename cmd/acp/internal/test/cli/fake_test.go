@@ -229,6 +229,10 @@ func behave(agent *acp.Agent, mode, arg string) int {
 		says(acp.StopMaxTokens)
 	case "max-requests":
 		says(acp.StopMaxTurnRequests)
+	case "env": // says its environment
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			return acp.StopEndTurn, t.Say(strings.Join(os.Environ(), "\n"))
+		}
 	case "blocks": // says what the prompt is made of
 		agent.Content = acp.PromptContent{Image: true, EmbeddedContext: true}
 		if arg == "links" {

@@ -125,6 +125,7 @@ func TestScript(t *testing.T) {
 			"serve":  serve,
 			"stop":   stop,
 			"end":    stop,
+			"await":  waitEnd,
 			"status": func(ts *testscript.TestScript, neg bool, args []string) {
 				if neg || len(args) < 2 {
 					ts.Fatalf("usage: status N command [args]")

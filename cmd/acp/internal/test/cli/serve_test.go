@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +24,7 @@ type servedKey struct{}
 
 // serve is a command of the scripts: serve NAME ARGS starts acp with the arguments, or fake-gateway if that
 // is the first of them, and puts the first line of its output into the variable NAME and, where that is an
-// http URL, the one for WebSocket into NAME_WS. end NAME [STATUS] ends it by an interrupt, after which it
+// http URL, the one for WebSocket into NAME_WS and its address into NAME_ADDR. end NAME [STATUS] ends it by an interrupt, after which it
 // must have ended well, or with STATUS, and writes what it wrote to standard error to the file NAME.err.
 // end -9 NAME kills it. Do not call it stop: testscript has a command of that name, which ends the script there.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
@@ -57,6 +58,9 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], line)
 	if rest, ok := strings.CutPrefix(line, "http"); ok {
 		ts.Setenv(args[0]+"_WS", "ws"+rest)
+		if u, err := url.Parse(line); err == nil {
+			ts.Setenv(args[0]+"_ADDR", u.Host)
+		}
 	}
 	running, ok := ts.Value(servedKey{}).(map[string]*served)
 	if !ok {
@@ -82,11 +86,25 @@ func stop(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 || running[args[0]] == nil {
 		ts.Fatalf("usage: end NAME [STATUS]")
 	}
-	s := running[args[0]]
-	delete(running, args[0])
-	ts.Check(s.cmd.Process.Signal(os.Interrupt))
+	ts.Check(running[args[0]].cmd.Process.Signal(os.Interrupt))
+	waitFor(ts, running, args[0], want)
+}
+
+// waitEnd waits until what serve has started ends by itself. A signal could be faster than its end, and then it counts.
+func waitEnd(ts *testscript.TestScript, neg bool, args []string) {
+	running, _ := ts.Value(servedKey{}).(map[string]*served)
+	if neg || len(args) != 1 || running[args[0]] == nil {
+		ts.Fatalf("usage: await NAME")
+	}
+	waitFor(ts, running, args[0], "")
+}
+
+// waitFor waits until a program has ended with a status; "" is 0.
+func waitFor(ts *testscript.TestScript, running map[string]*served, name, want string) {
+	s := running[name]
+	delete(running, name)
 	err := s.cmd.Wait()
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".err"), s.errs.Bytes(), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(name+".err"), s.errs.Bytes(), 0o600))
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		if fmt.Sprint(exit.ExitCode()) == want {
 			return

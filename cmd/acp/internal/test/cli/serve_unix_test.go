@@ -27,7 +27,7 @@ func TestServeEnds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
-			server := acpCommand(t, home, append([]string{"serve", "--listen", "127.0.0.1:0"}, fake(tt.mode)...)...)
+			server := acpCommand(t, home, append([]string{"serve", "--stateless", "--listen", "127.0.0.1:0"}, fake(tt.mode)...)...)
 			out, errs := begin(t, server)
 			t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
 			url, err := out.ReadString('\n')

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,13 +39,15 @@ type Screen struct {
 	mu      sync.Mutex
 	vt      vt10x.Terminal
 	held    []byte // the beginning of a control sequence or a rune
+	last    []byte // the rune before what is written next, if there is one
 	out     bytes.Buffer
 	cols    int
 	rows    int
 	changed chan struct{} // closed when something was written
 
 	ended chan struct{}
-	err   error // of the program, after ended
+	err   error           // of the program, after ended
+	shown <-chan struct{} // closed when everything is on the screen, and nothing more comes
 
 	lag   time.Duration
 	kitty bool          // keys are sent as the kitty protocol has them
@@ -99,21 +102,22 @@ func Start(tb testing.TB, cmd *exec.Cmd, cols, rows int, opts ...Option) *Screen
 	s.tty = tty
 	s.vt = vt10x.New(vt10x.WithSize(cols, rows), vt10x.WithWriter(tty))
 	read := make(chan struct{})
-	write, shown := s.write, make(chan struct{})
-	switch {
-	case o.lag > 0:
+	shown := make(chan struct{})
+	write, last := s.write, func() { close(shown) }
+	if o.lag > 0 {
 		s.typed = make(chan lateText, 1<<12)
 		typed := late(s.typed, func(p []byte) { _, _ = tty.Write(p) })
 		tb.Cleanup(func() { close(s.typed); <-typed })
 		output := make(chan lateText, 1<<16)
 		shown = late(output, s.write)
 		write = func(p []byte) { output <- lateText{time.Now().Add(o.lag), bytes.Clone(p)} }
-		tb.Cleanup(func() { <-read; close(output); <-shown })
-	default:
-		close(shown)
+		last = func() { close(output) }
+		tb.Cleanup(func() { <-shown })
 	}
+	s.shown = shown
 	go func() {
 		defer close(read)
+		defer last()
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := tty.Read(buf)
@@ -161,9 +165,39 @@ func (s *Screen) write(p []byte) {
 	if s.kitty && bytes.Contains(all, []byte("\x1b[?u")) { // which asks for the protocol
 		go s.send([]byte("\x1b[?1u"))
 	}
-	_, _ = s.vt.Write(strange.ReplaceAll(all, nil))
+	_, _ = s.vt.Write(s.repeated(strange.ReplaceAll(all, nil)))
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// repeat is a control sequence that writes the rune before it again, as often as it says. Where the emulator does not
+// carry it out, everything that is placed by what was written last comes to a wrong place.
+var repeat = regexp.MustCompile(`\x1b\[([0-9]*)b`)
+
+// repeated returns p with the runes that repeat stands for in its place.
+func (s *Screen) repeated(p []byte) []byte {
+	var out []byte
+	for {
+		at := repeat.FindSubmatchIndex(p)
+		end := len(p)
+		if at != nil {
+			end = at[0]
+		}
+		if end > 0 {
+			_, n := utf8.DecodeLastRune(p[:end])
+			s.last = bytes.Clone(p[end-n : end])
+		}
+		out = append(out, p[:end]...)
+		if at == nil {
+			return out
+		}
+		n := 1
+		if digits := p[at[2]:at[3]]; len(digits) > 0 {
+			n, _ = strconv.Atoi(string(digits))
+		}
+		out = append(out, bytes.Repeat(s.last, min(n, s.cols*s.rows))...)
+		p = p[at[1]:]
+	}
 }
 
 // cutRune returns how many bytes at the end are the beginning of a rune. The emulator loses a rune
@@ -238,7 +272,6 @@ func (s *Screen) Title() string {
 func (s *Screen) Until(what string, ok func(text string) bool) {
 	s.tb.Helper()
 	timeout := time.After(Patience)
-	ended := s.ended
 	for {
 		s.mu.Lock()
 		text, changed := s.text(), s.changed
@@ -248,13 +281,14 @@ func (s *Screen) Until(what string, ok func(text string) bool) {
 		}
 		select {
 		case <-changed:
-		case <-ended:
-			// Its last words may not be read yet.
-			ended = nil
-			timeout = time.After(time.Second)
+			continue
+		case <-s.shown: // the program has ended, and its last words have been read
 		case <-timeout:
-			s.tb.Fatalf("waited in vain for %s; the screen is\n%s", what, s.Text())
 		}
+		if text = s.Text(); !ok(text) {
+			s.tb.Fatalf("waited in vain for %s; the screen is\n%s", what, text)
+		}
+		return
 	}
 }
 

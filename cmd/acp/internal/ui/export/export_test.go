@@ -151,7 +151,7 @@ func hostileSnapshot(t *testing.T) *transcript.Snapshot {
 		t.Fatal(err)
 	}
 	apply(t, c, strings.ReplaceAll(`
-{"sessionUpdate":"user_message","messageId":"u","content":[{"type":"text","text":@@},{"type":"resource_link","name":@@,"uri":"javascript:alert(1)"},{"type":"image","mimeType":"image/svg+xml","data":"PHN2Zz4="},{"type":"image","mimeType":"image/png","data":"\" onerror=alert(1)"},{"type":"image","mimeType":@@,"data":"x","uri":@@}]}
+{"sessionUpdate":"user_message","messageId":"u","content":[{"type":"text","text":@@},{"type":"resource_link","name":@@,"uri":"javascript:alert(1)"},{"type":"resource_link","name":@@,"uri":"https://ok.example/\" onclick=alert(1) x=\"<b>"},{"type":"image","mimeType":"image/svg+xml","data":"PHN2Zz4="},{"type":"image","mimeType":"image/png","data":"\" onerror=alert(1)"},{"type":"image","mimeType":@@,"data":"x","uri":@@}]}
 {"sessionUpdate":"agent_message_chunk","messageId":@@,"content":{"type":"text","text":@@}}
 {"sessionUpdate":"agent_thought_chunk","messageId":"t","content":{"type":"text","text":@@}}
 {"sessionUpdate":"tool_call_update","toolCallId":@@,"title":@@,"kind":@@,"status":@@,"locations":[{"path":@@}],"content":[{"type":"diff","changes":[{"operation":"move","oldPath":@@,"path":@@}],"patch":{"format":@@,"text":@@}},{"type":"content","content":{"type":"text","text":@@}}]}

@@ -3,12 +3,8 @@ package export
 import (
 	"bufio"
 	"bytes"
-	_ "embed"
 	"encoding/base64"
-	"fmt"
 	gohtml "html"
-	"html/template"
-	"io"
 	"strings"
 	"sync"
 
@@ -23,8 +19,6 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/markdown"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
-	"github.com/goacp/acp/cmd/acp/internal/store"
-	"github.com/goacp/acp/transcript"
 )
 
 const (
@@ -34,33 +28,7 @@ const (
 	maxImage = 16 << 20
 )
 
-//go:embed page.html.tmpl
-var page string
-
-// The template and the renderer are created on first use. Otherwise every command would have to
-// wait for them.
-var pageTemplate = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("page").Funcs(template.FuncMap{
-		"markdown": renderMarkdown,
-		"diff":     diffLines,
-		"image":    imageURL,
-		"web":      webURL,
-	}).Parse(page))
-})
-
-// writeHTML writes a self-contained page.
-func writeHTML(w io.Writer, s store.Session, t *transcript.Snapshot) error {
-	title, facts := heading(s, t)
-	var data struct {
-		Title string
-		Facts [][2]string
-		Items []item
-	}
-	data.Title, data.Facts, data.Items = title, facts, items(t)
-	return pageTemplate().Execute(w, data)
-}
-
-// renderer removes HTML from the text, and turns images into links, because loading them would
+// renderer is created on first use, or every command would have to wait for it. It removes HTML from the text, and turns images into links, because loading them would
 // contact a server. As a second line of defence, the page's content security policy forbids
 // scripts, loading and sending.
 var renderer = sync.OnceValue(func() goldmark.Markdown {
@@ -211,7 +179,7 @@ func isLanguage(name []byte) bool {
 	return len(name) <= 40
 }
 
-func renderMarkdown(s string) template.HTML {
+func renderMarkdown(s string) markup {
 	if len(s) > maxRendered {
 		return plainHTML(s)
 	}
@@ -219,12 +187,10 @@ func renderMarkdown(s string) template.HTML {
 	if err := renderer().Convert([]byte(s), &b); err != nil {
 		return plainHTML(s)
 	}
-	return template.HTML(b.String()) //nolint:gosec // the renderer escapes, and leads nowhere but where tame lets it
+	return markup(b.String()) // the renderer escapes, and leads nowhere but where tame lets it
 }
 
-func plainHTML(s string) template.HTML {
-	return template.HTML("<pre>" + template.HTMLEscapeString(s) + "</pre>") //nolint:gosec // it was escaped
-}
+func plainHTML(s string) markup { return "<pre>" + toHTML(s) + "</pre>" }
 
 // A diffLine is a line of a patch and its CSS class.
 type diffLine struct{ Class, Text string }
@@ -253,7 +219,7 @@ func diffLines(patch string) []diffLine {
 
 // imageURL returns an image as a data: URL. It returns "" unless the image is in a format that
 // every browser shows and that cannot contain code, as SVG can.
-func imageURL(b block) template.URL {
+func imageURL(b block) string {
 	switch b.MIME {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 	default:
@@ -265,7 +231,7 @@ func imageURL(b block) template.URL {
 	if _, err := base64.StdEncoding.DecodeString(b.Data); err != nil {
 		return ""
 	}
-	return template.URL(fmt.Sprintf("data:%s;base64,%s", b.MIME, b.Data)) //nolint:gosec // it was checked
+	return "data:" + b.MIME + ";base64," + b.Data
 }
 
 // webURL returns s if it is a web address, or "" otherwise.

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -177,7 +178,7 @@ func itemOf(t *transcript.Snapshot, e transcript.Entry) item {
 		kind, title := itemAgent, "Agent"
 		switch e.Role {
 		case transcript.RoleUser:
-			kind, title = itemUser, "User"
+			kind, title = itemUser, cmp.Or(history.Author(e), "User")
 		case transcript.RoleThought:
 			kind, title = itemThought, "Thought"
 		}

@@ -61,7 +61,7 @@ func NoticeLine(n *transcript.Notice) string {
 	}
 	line := strings.ToUpper(severity[:1]) + severity[1:] + ": " + safetext.Line(n.Title, maxTitle)
 	if d := safetext.Line(n.Description, 500); d != "" {
-		line += ". " + d
+		line = strings.TrimSuffix(line, ".") + ". " + d
 	}
 	return line
 }

@@ -28,6 +28,7 @@ type loop struct {
 	stop     context.CancelFunc // cancels the context of the turn
 	cancels  int                // interrupts since the turn began
 	leaving  bool               // the input has ended
+	returned bool               // a turn runs that was begun before the connection broke
 	begun    []string           // the lines so far of a prompt that continues on the next line
 }
 
@@ -40,9 +41,14 @@ func (l *loop) run(first string) error {
 	} else {
 		l.c.idlePrompt()
 	}
+	return l.resume()
+}
+
+// resume is run without a first prompt.
+func (l *loop) resume() error {
 	for {
 		l.startQueued()
-		if !l.running && l.leaving {
+		if !l.busy() && l.leaving {
 			return nil
 		}
 		switch err := l.next(); {
@@ -60,11 +66,12 @@ func (l *loop) start(text string) {
 	var turn context.Context
 	turn, l.stop = context.WithCancel(l.ctx)
 	l.c.turn(turn, text)
+	l.c.unsent()
 }
 
 // startQueued starts the next queued prompt if no turn is running.
 func (l *loop) startQueued() {
-	if c := l.c; !l.running && len(c.queue) > 0 {
+	if c := l.c; !l.busy() && len(c.queue) > 0 {
 		text := c.queue[0]
 		c.queue = c.queue[1:]
 		l.start(text)
@@ -81,7 +88,7 @@ func (l *loop) next() error {
 		questions, gone = nil, l.question.ctx.Done()
 	}
 	// In a script, a line is read only when it is needed: see [Run].
-	if !l.leaving && (l.question != nil || !l.running || c.app.InTerminal) {
+	if !l.leaving && (l.question != nil || !l.busy() || c.app.InTerminal) {
 		lines = c.nextLine()
 	}
 	select {
@@ -90,8 +97,13 @@ func (l *loop) next() error {
 	case <-gone:
 		c.show.line("The question was withdrawn.")
 		l.question = nil
+		if !l.busy() {
+			c.idlePrompt()
+		}
 	case line := <-lines:
 		return l.onLine(line)
+	case <-c.moved:
+		l.others()
 	case end := <-c.ends:
 		return l.onEnd(end)
 	case <-l.interrupts:
@@ -129,6 +141,7 @@ func (l *loop) onLine(line inputLine) error {
 	if l.question != nil {
 		c.answer(l.question, line)
 		l.question = nil
+		c.unsent()
 		l.leaving = l.leaving || line.end
 		return nil
 	}
@@ -138,7 +151,7 @@ func (l *loop) onLine(line inputLine) error {
 	if line.end {
 		l.leaving = true
 		if len(l.begun) == 0 {
-			if l.running && c.app.InTerminal {
+			if l.busy() && c.app.InTerminal {
 				_ = c.session.Cancel(l.ctx)
 				c.queue = nil
 			}
@@ -160,18 +173,18 @@ func (l *loop) onLine(line inputLine) error {
 // onPrompt handles typed text: a command of this program, or a prompt.
 func (l *loop) onPrompt(text string) error {
 	c := l.c
-	switch quit, own := c.runOwnCommand(l.ctx, text, l.running); {
+	switch quit, own := c.runOwnCommand(l.ctx, text, l.busy()); {
 	case quit:
 		return errLeft
 	case own:
-		if !l.running {
+		if !l.busy() {
 			c.idlePrompt()
 		}
 	case strings.TrimSpace(text) == "":
-		if !l.running && !l.leaving {
+		if !l.busy() && !l.leaving {
 			c.idlePrompt()
 		}
-	case !l.running:
+	case !l.busy():
 		l.start(text)
 	case len(c.queue) == maxQueued:
 		c.show.line("Not queued: too many prompts are waiting already.")
@@ -195,19 +208,27 @@ func (l *loop) onEnd(end ending) error {
 	return nil
 }
 
-// onInterrupt handles Ctrl-C: the first one cancels the turn, the second one kills the agent.
-// Without a turn, the second one leaves.
+// onInterrupt handles Ctrl-C: the first one cancels the turn, the second one kills the agent, or leaves it to its
+// gateway. Without a turn, the second one leaves.
 func (l *loop) onInterrupt() error {
 	c := l.c
 	l.cancels++
 	switch {
-	case l.running && l.cancels == 1:
+	case l.busy() && l.cancels == 1:
 		c.queue = nil
-		c.show.line("Cancelling. Press Ctrl-C again to end the agent.")
+		if c.agent.Gateway {
+			c.show.line("Cancelling. Press Ctrl-C again to leave.")
+		} else {
+			c.show.line("Cancelling. Press Ctrl-C again to end the agent.")
+		}
 		if err := c.session.Cancel(l.ctx); err != nil {
 			c.show.line("Cancelling failed: " + safetext.Line(err.Error(), 500))
 		}
-	case l.running:
+	case l.busy() && c.agent.Gateway && c.app.InTerminal: // the agent is not ours
+		return errLeft
+	case l.busy() && c.agent.Gateway:
+		return exitcode.Errorf(exitcode.Cancelled, "interrupted again before the turn was cancelled")
+	case l.busy():
 		c.host.Kill()
 		return exitcode.Errorf(exitcode.Cancelled, "the agent was ended")
 	case l.cancels > 1:

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
@@ -45,6 +46,7 @@ func Run(ctx context.Context, o Options) error {
 		questions: make(chan *question),
 		ends:      make(chan ending, 1),
 		left:      make(chan struct{}),
+		moved:     make(chan struct{}, 1),
 	}
 	defer close(c.left)
 	defer c.input.stop()
@@ -61,7 +63,15 @@ func Run(ctx context.Context, o Options) error {
 	if err := c.open(ctx, o.Session, interrupts); err != nil {
 		return err
 	}
-	err := (&loop{c: c, ctx: ctx, interrupts: interrupts, stop: func() {}}).run(o.Prompt)
+	l := &loop{c: c, ctx: ctx, interrupts: interrupts, stop: func() {}}
+	err := l.run(o.Prompt)
+	for {
+		var back bool
+		if back, err = l.again(err); !back {
+			break
+		}
+		err = l.resume()
+	}
 	c.show.line("")
 	c.farewell()
 	if e := c.host.Close(); err == nil && e != nil && ctx.Err() == nil {
@@ -72,6 +82,13 @@ func Run(ctx context.Context, o Options) error {
 
 // farewell prints the command that resumes the conversation, if a user is there to read it.
 func (c *conversation) farewell() {
+	if c.parted {
+		return
+	}
+	if c.app.InTerminal && c.sent > 0 && c.agent.Gateway {
+		c.show.line(app.Return(c.agent, c.session.ID(), false))
+		return
+	}
 	if c.app.InTerminal && c.sent > 0 {
 		c.show.line("To resume this conversation: " + safetext.Line(
 			roster.Join(append(app.Program(os.Environ()), "chat", "--plain", c.agent.Name, "--session", string(c.session.ID()))), 500))
@@ -88,11 +105,16 @@ type conversation struct {
 	questions chan *question
 	ends      chan ending
 	left      chan struct{} // closed when Run returns and nobody answers questions any more
+	moved     chan struct{} // a session has changed
+	front     backend.Frontend
 
 	host    *backend.Host
 	session *backend.Session
 	queue   []string
-	sent    int // number of prompts
+	sent    int         // number of prompts
+	last    string      // the last one
+	parted  bool        // how to return was said
+	cut     atomic.Bool // there is no connection at the moment
 
 	mu      sync.Mutex
 	reading bool // a line was asked for and has not arrived
@@ -124,6 +146,13 @@ func (c *conversation) ask(ctx context.Context, lines []string, prompt string) (
 	}
 	select {
 	case line, ok = <-q.answer:
+		if !ok && c.agent.Gateway { // somebody else may answer; who leaves decides nothing
+			select {
+			case <-c.left:
+			case <-ctx.Done():
+			}
+			return "", false, ctx.Err()
+		}
 		return line, ok, nil
 	case <-c.left:
 		return "", false, nil
@@ -142,18 +171,18 @@ func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-
 	for _, left := range c.app.Untrusted() {
 		c.show.line("Notice: " + safetext.Line(left, 500))
 	}
-	front := backend.Frontend{
-		Changed: c.show.changed, Ask: c.permission, Elicit: c.elicit, Note: c.note,
+	c.front = backend.Frontend{
+		Changed: c.sessionChanged, Ask: c.permission, Elicit: c.elicit, Note: c.note,
 		Decided:    c.decided,
 		ElicitDone: func(acp.ElicitationID) { c.show.line("You have finished at the address that the agent sent you to.") },
 	}
 	if c.app.InTerminal {
 		// In a script, the first line is a prompt and must not be mistaken for the choice of a
 		// login.
-		front.ChooseLogin = c.chooseLogin
+		c.front.ChooseLogin = c.chooseLogin
 	}
 	if c.app.InTerminal && c.app.OutTerminal {
-		front.RunInTerminal = c.runInTerminal
+		c.front.RunInTerminal = c.runInTerminal
 	}
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -161,7 +190,7 @@ func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-
 	how := acp.RestoredNew
 	go func() {
 		var err error
-		if c.host, err = c.app.Open(opening, c.agent, front); err == nil {
+		if c.host, err = c.app.Open(opening, c.agent, c.front); err == nil {
 			if id == "" {
 				c.session, err = c.host.NewSession(opening)
 			} else {
@@ -221,6 +250,9 @@ func (c *conversation) serve(ctx context.Context, done <-chan error, interrupts 
 		}
 		select {
 		case err := <-done:
+			if current != nil { // it is answered in the conversation
+				go c.askLater(current)
+			}
 			return true, err
 		case q := <-questions:
 			current = q
@@ -235,6 +267,15 @@ func (c *conversation) serve(ctx context.Context, done <-chan error, interrupts 
 		case <-interrupts:
 			cancel()
 		}
+	}
+}
+
+// askLater has the loop ask a question.
+func (c *conversation) askLater(q *question) {
+	select {
+	case c.questions <- q:
+	case <-q.ctx.Done():
+	case <-c.left:
 	}
 }
 
@@ -290,6 +331,7 @@ func (c *conversation) idlePrompt() {
 // turn sends a prompt. The result arrives in ends.
 func (c *conversation) turn(ctx context.Context, text string) {
 	c.sent++
+	c.last = text
 	go func() {
 		res, err := c.session.Prompt(ctx, acp.Text(text))
 		c.ends <- ending{res, err}
@@ -305,6 +347,9 @@ func (c *conversation) ended(end ending) error {
 		case <-c.host.Done():
 			return c.gone()
 		default:
+		}
+		if c.isBroken(end.err) {
+			return c.gone()
 		}
 		c.show.line("Error: " + safetext.Line(end.err.Error(), 1000))
 		return nil
@@ -415,9 +460,30 @@ func (c *conversation) note(n backend.Note) {
 	switch n.Kind {
 	case backend.NoteSlow, backend.NoteLogin, backend.NoteBridged, backend.NoteStore, backend.NoteNoise:
 		c.show.line("Notice: " + safetext.Line(n.Text, 500))
+	case backend.NoteHere:
+		if n.Text != "" {
+			c.show.line("Also here: " + safetext.Line(n.Text, 500) + ".")
+		}
+	case backend.NoteOutage:
+		c.cut.Store(n.Err != nil)
+		if n.Err != nil {
+			c.show.line("No connection. Trying again.")
+		} else {
+			c.show.line("The connection is back.")
+		}
+	case backend.NoteDecided:
+		c.show.line(sentence(safetext.Line(n.Text, 500)))
 	case backend.NoteStarting:
 		if c.app.InTerminal {
-			c.show.line("Starting " + safetext.Line(c.agent.Name, 100) + ".")
+			c.show.line(c.startLine())
 		}
 	}
+}
+
+// sentence ends a text with a full stop, unless it ends like a sentence.
+func sentence(text string) string {
+	if strings.HasSuffix(text, "?") || strings.HasSuffix(text, "!") || strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
 }

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -112,7 +113,7 @@ func (s *show) begin(session *backend.Session, how acp.Restored) {
 		if m, ok := e.(*transcript.Message); ok {
 			switch m.Role {
 			case transcript.RoleUser:
-				s.writeLine("You: " + safetext.Text(m.Text()))
+				s.writeLine(cmp.Or(history.Author(m), "You") + ": " + safetext.Text(m.Text()))
 			case transcript.RoleAgent:
 				s.writeLine("Agent: " + safetext.Text(m.Text()))
 			}
@@ -177,6 +178,11 @@ func (s *show) writeMessage(key entryKey, m *transcript.Message, text string) {
 	first := s.read[key] == 0
 	s.read[key] += len(text)
 	switch {
+	case m.Role == transcript.RoleUser && key.session == s.main && history.Author(m) != "":
+		if first {
+			s.writeLine(history.Author(m) + ": " + safetext.Text(text))
+		}
+		return
 	case m.Role == transcript.RoleUser:
 		return // the user has just typed it
 	case m.Role == transcript.RoleThought && !s.thoughts:
@@ -197,37 +203,39 @@ func (s *show) writeMessage(key entryKey, m *transcript.Message, text string) {
 	_ = s.out.Write(text)
 }
 
-// writeEntry writes the line of an entry that is not a message, if the line has changed.
-func (s *show) writeEntry(id acp.SessionID, e transcript.Entry) {
-	line := ""
+// entryLine returns the line of an entry that is not a message, or "".
+func entryLine(e transcript.Entry) string {
 	switch e := e.(type) {
 	case *transcript.ToolCall:
-		// A call has two lines, one when it begins and one when it has ended. Whether it is waiting
-		// or already running makes no difference.
 		if e.Title == "" && !e.Ended() {
-			return
+			return ""
 		}
-		line = ToolLine(e)
-		key := entryKey{id, e.Seq()}
-		if !e.Ended() && s.said[key] != "" {
-			return
-		}
+		return ToolLine(e)
 	case *transcript.Plan:
-		line = planLine(e)
+		return planLine(e)
 	case *transcript.Terminal:
-		line = terminalText(e)
+		return terminalText(e)
 	case *transcript.Notice:
-		line = NoticeLine(e)
+		return NoticeLine(e)
 	case *transcript.Compaction:
-		line = "Context compaction: " + safetext.Line(string(e.Status), 20)
+		return "Context compaction: " + safetext.Line(string(e.Status), 20)
 	case *transcript.Subagent:
-		line = subagentLine(e)
+		return subagentLine(e)
 	case *transcript.Unknown:
-		line = "An update of a kind that this program does not know."
-	default:
+		return "An update of a kind that this program does not know."
+	}
+	return ""
+}
+
+// writeEntry writes the line of an entry that is not a message, if the line has changed.
+func (s *show) writeEntry(id acp.SessionID, e transcript.Entry) {
+	line := entryLine(e)
+	key := entryKey{id, e.Seq()}
+	// A call has two lines, one when it begins and one when it has ended. Whether it is waiting
+	// or already running makes no difference.
+	if call, ok := e.(*transcript.ToolCall); ok && !call.Ended() && s.said[key] != "" {
 		return
 	}
-	key := entryKey{id, e.Seq()}
 	if line == "" || s.said[key] == line {
 		return
 	}

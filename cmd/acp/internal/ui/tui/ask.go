@@ -106,6 +106,9 @@ func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 			o.full = false
 			return nil
 		}
+		if m.putAside(o) {
+			return nil
+		}
 		return o.answer(m, choice{})
 	case "ctrl+c":
 		return tea.Batch(o.answer(m, choice{}), m.interrupt())
@@ -288,9 +291,14 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 	if spare > 0 {
 		lines = append(lines, "")
 	}
-	hint := "Enter chooses · Esc dismisses"
+	hint := "Enter chooses"
 	if o.at < 0 {
-		hint = "↑ ↓ or a key to choose · Esc dismisses"
+		hint = "↑ ↓ or a key to choose"
+	}
+	if m.shares() {
+		hint += " · Esc leaves it to others"
+	} else {
+		hint += " · Esc dismisses"
 	}
 	if !o.armed(m) {
 		hint = "keys answer once you stop typing"

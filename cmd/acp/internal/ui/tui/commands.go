@@ -38,6 +38,7 @@ func commands() []command {
 		{"copy", "", "copy an answer or code", func(m *model, _ string) tea.Cmd { return m.openCopy() }},
 		{"find", "TEXT", "search the conversation", func(m *model, arg string) tea.Cmd { m.openSearch(); return m.searchPaste(arg) }},
 		{"export", "FILE", "write the conversation to a .md, .json or .html file", (*model).export},
+		{"detach", "", "leave; the agent works on in the gateway", (*model).detach},
 		{"stderr", "", "show the standard error of the agent", func(m *model, _ string) tea.Cmd { return m.openStderr() }},
 		{"clear", "", "remove remarks from the screen", func(m *model, _ string) tea.Cmd { m.notes = nil; return nil }},
 		{"restart", "", "restart the agent and resume this session", func(m *model, _ string) tea.Cmd { return m.restart(m.session) }},
@@ -180,6 +181,10 @@ func (m *model) retitle(title string) tea.Cmd {
 
 // helpLines returns the text of the help. Keys are in the first 15 cells of a line.
 func (m *model) helpLines() []string {
+	again := "end the agent"
+	if m.opt.Agent.Gateway {
+		again = "leave, and the agent works on"
+	}
 	lines := []string{
 		"Enter          send; while a turn is running: queue",
 		"Shift+Enter    new line (also Alt+Enter, Ctrl+J)",
@@ -187,7 +192,7 @@ func (m *model) helpLines() []string {
 		"/  @  !        complete commands and files; run a command of the shell",
 		"Ctrl+V         paste text or a picture from the clipboard",
 		"Esc            cancel the turn; twice, when nothing runs: go back to an earlier prompt",
-		"Ctrl+C         cancel the turn; again: end the agent. Idle: clear the input; again: leave",
+		"Ctrl+C         cancel the turn; again: " + again + ". Idle: clear the input; again: leave",
 		"Ctrl+D         leave, if nothing is typed",
 		"Ctrl+Z         suspend",
 		"Ctrl+L         redraw the screen",

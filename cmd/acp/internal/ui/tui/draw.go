@@ -108,12 +108,16 @@ func (m *model) hint() string {
 		return "↑↓ select · Enter opens · Esc returns · y copies"
 	case m.child != "":
 		return "subagent's conversation · Esc returns"
+	case m.phase == dead && m.opt.Agent.Gateway:
+		return "r tries again · Ctrl+D leaves"
 	case m.phase == dead && m.talk != nil:
 		return "r restarts the agent · Ctrl+D leaves"
 	case m.phase == dead:
 		return "r tries again · Ctrl+D leaves"
 	case m.held && len(m.queue) > 0:
 		return "Enter sends the waiting prompt · ↑ takes it back"
+	case m.watches():
+		return "you only watch · / commands · ? keys"
 	case m.busy():
 		return "type to queue · Esc cancels · ? keys"
 	}
@@ -190,6 +194,9 @@ func (m *model) status() []string {
 			lines = append(lines, style.Render(mark+l))
 		}
 	}
+	if text := m.asideLine(); text != "" {
+		lines = append(lines, st.warn.Render(cut("? "+text, m.w)))
+	}
 	if m.phase == dead {
 		lines = append(lines, m.deathLines()...)
 	}
@@ -224,6 +231,9 @@ func (m *model) deathLines() []string {
 	if m.talk == nil {
 		title = "The agent cannot be used"
 	}
+	if m.opt.Agent.Gateway {
+		title = "There is no connection to the gateway"
+	}
 	lines = append(lines, m.st.bad.Render(cut("✗ "+title, m.w)))
 	if m.why != nil {
 		room := max(1, min(8, m.h/3))
@@ -239,10 +249,14 @@ func (m *model) deathLines() []string {
 		lines = append(lines, m.st.dim.Render(cut("  "+m.keyOf("stderr")+" shows all that it has written to its standard error", m.w)))
 	}
 	if m.input.value() != "" {
-		lines = append(lines, m.st.dim.Render(cut("  Ctrl+C clears the input; r then restarts the agent", m.w)))
+		again := "restarts the agent"
+		if m.opt.Agent.Gateway {
+			again = "tries again"
+		}
+		lines = append(lines, m.st.dim.Render(cut("  Ctrl+C clears the input; r then "+again, m.w)))
 	}
 	// Doctor does not help if the user has made a mistake. Some errors name it already.
-	if m.talk == nil && exitcode.Of(m.why) != exitcode.Usage && (m.why == nil || !strings.Contains(m.why.Error(), "acp agents doctor")) {
+	if m.talk == nil && !m.opt.Agent.Gateway && exitcode.Of(m.why) != exitcode.Usage && (m.why == nil || !strings.Contains(m.why.Error(), "acp agents doctor")) {
 		for _, l := range wrap("acp agents doctor "+one(roster.Quote(m.opt.Agent.Reference()))+" looks for the cause", m.w-2) {
 			lines = append(lines, m.st.dim.Render("  "+l))
 		}
@@ -275,6 +289,9 @@ func (m *model) work() []string {
 		return line("! "+cut(one(m.running), m.w-lenElapsed-len(tail)), m.shellBegan, tail)
 	case m.phase == starting:
 		what := "starting " + one(m.agentTitle())
+		if m.opt.Agent.Gateway {
+			what = "connecting to " + one(m.agentTitle())
+		}
 		if m.slow != "" {
 			what += st.dim.Render(" · " + m.slow)
 		}
@@ -288,14 +305,24 @@ func (m *model) work() []string {
 			what += st.dim.Render(" · " + m.slow)
 		}
 		return line(what, m.began, "")
+	case m.isCut():
+		return line(m.outageText(), m.cutAt, "Ctrl+D leaves")
 	case m.cancelled && m.busy():
-		return line(st.warn.Render("cancelling"), m.turnBegan, "Ctrl+C again ends the agent")
+		tail := "Ctrl+C again ends the agent"
+		if m.opt.Agent.Gateway {
+			tail = "Ctrl+C again leaves"
+		}
+		return line(st.warn.Render("cancelling"), m.turnBegan, tail)
 	case m.busy():
 		what := "working"
 		if t := m.shown(); t != nil {
 			what = working(t.Snapshot())
 		}
-		return line(cut(what, m.w-lenElapsed), m.turnBegan, "Esc cancels")
+		tail := "Esc cancels"
+		if m.watches() {
+			tail = ""
+		}
+		return line(cut(what, m.w-lenElapsed), m.turnBegan, tail)
 	case m.flash != "":
 		return m.remarkLines()
 	}
@@ -368,6 +395,9 @@ func (m *model) statusLine() string {
 	}
 	if m.vim != nil && m.vim.normal {
 		left = append([]part{{"normal", 99}}, left...)
+	}
+	if here := m.here[m.session]; here != "" {
+		left = append(left, part{"with " + cut(here, 40), 97})
 	}
 	if n := len(m.background); n > 0 && !m.busy() {
 		left = append(left, part{fmt.Sprintf("%d in the background", n), 95})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/mention"
 )
 
 // TestMentionPaths: @ offers directories and leads into them, also above the project and in the home
@@ -28,7 +29,7 @@ func TestMentionPaths(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.send(filesMsg{listFiles(t.Context(), cwd)})
+	r.send(filesMsg{mention.List(t.Context(), cwd)})
 	read := func(cmd tea.Cmd) { // not with run, which takes reading for waiting
 		t.Helper()
 		for cmd != nil {

@@ -38,6 +38,9 @@ func (o *formOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	s := k.String()
 	switch s {
 	case "esc":
+		if m.putAside(o) {
+			return nil
+		}
 		return o.reply(m, acp.CancelElicitation())
 	case "ctrl+c":
 		return tea.Batch(o.reply(m, acp.CancelElicitation()), m.interrupt())

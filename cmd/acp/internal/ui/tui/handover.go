@@ -5,9 +5,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/title"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -49,7 +49,7 @@ func handover(s *transcript.Snapshot, before transcript.Entry) string {
 	if over := len(text) - maxHandover; over > 0 {
 		text = "(The beginning is left out.)\n" + strings.ToValidUTF8(text[over:], "")
 	}
-	return backend.Handover + "\n\n" + text + "\n\n" + handoverEnd + "\n\n"
+	return title.Handover + "\n\n" + text + "\n\n" + handoverEnd + "\n\n"
 }
 
 // handoverEnd is the line that ends what handover returns.
@@ -90,7 +90,7 @@ func (in *input) folded(text string) string {
 			text = strings.Replace(text, s, name, 1)
 		}
 	}
-	if said, rest, ok := strings.Cut(text, handoverEnd); ok && strings.HasPrefix(said, backend.Handover) {
+	if said, rest, ok := strings.Cut(text, handoverEnd); ok && strings.HasPrefix(said, title.Handover) {
 		text = in.markHandover(said+handoverEnd+"\n\n") + rest
 	}
 	return text

@@ -104,6 +104,10 @@ func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+v":
 		return pasteClipboard
 	case "tab":
+		if empty && len(m.aside) > 0 {
+			m.takeUp()
+			return nil
+		}
 		if empty {
 			m.browse()
 			return nil

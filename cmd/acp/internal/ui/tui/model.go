@@ -98,6 +98,8 @@ type agentState struct {
 	base       *changes.Base           // the project when baseOf was opened; nil without Git
 	baseOf     acp.SessionID
 
+	gatewayState
+	outage
 	contacts []contact // the agents that can be talked to; nil until they are found
 }
 
@@ -187,7 +189,7 @@ func (m *model) Init() tea.Cmd {
 	if a := m.opt.App; a != nil {
 		cmds = append(cmds, untrusted(a), findContacts(a))
 	}
-	return tea.Batch(cmds...)
+	return guard(tea.Batch(cmds...))
 }
 
 // autoTheme reports whether the terminal's background decides between dark and light colours. The terminal is
@@ -204,9 +206,12 @@ func lightHint(v string) bool {
 
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	if d, ok := msg.(defect); ok {
+		panic(d)
+	}
 	cmd := m.update(msg)
 	m.layout()
-	return m, cmd
+	return m, guard(cmd)
 }
 
 func (m *model) update(msg tea.Msg) tea.Cmd {
@@ -405,14 +410,8 @@ func wanted(o overlay) string {
 
 // dropDemands removes questions that no longer need an answer.
 func (m *model) dropDemands(is func(overlay) bool) {
-	kept := m.demands[:0]
-	for _, o := range m.demands {
-		if !is(o) {
-			kept = append(kept, o)
-		}
-	}
-	clear(m.demands[len(kept):])
-	m.demands = kept
+	m.demands = slices.DeleteFunc(m.demands, is)
+	m.aside = slices.DeleteFunc(m.aside, is)
 }
 
 // top returns the overlay that receives the keys, or nil. Questions of the agent come before
@@ -437,7 +436,10 @@ func (m *model) dismissAll() {
 	for _, o := range m.demands {
 		o.dismiss()
 	}
-	m.demands = nil
+	for _, o := range m.aside {
+		o.dismiss()
+	}
+	m.demands, m.aside = nil, nil
 	if m.overlay != nil {
 		m.overlay.dismiss()
 		m.overlay = nil
@@ -454,6 +456,11 @@ func (m *model) noted(n backend.Note) tea.Cmd {
 		m.slow = one(n.Text)
 	case backend.NoteEnded, backend.NoteSilent:
 		// The link reports the end with its reason, and the conversation has a notice of silence.
+	case backend.NoteHere:
+		m.isHere(n)
+	case backend.NoteOutage:
+		return m.interrupted(n.Err)
+	case backend.NoteQueued: // the line of progress is enough
 	case backend.NoteStderr:
 		if m.stderr = append(m.stderr, n.Text); len(m.stderr) > maxStderr {
 			m.stderr = append(m.stderr[:0], m.stderr[len(m.stderr)-maxStderr/2:]...)

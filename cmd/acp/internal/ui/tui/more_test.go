@@ -169,22 +169,6 @@ func TestFileCompletion(t *testing.T) {
 	}
 }
 
-func TestListFiles(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"a.go", "sub/b.go", ".hidden/c", "node_modules/d.js"} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, want := walkFiles(t.Context(), dir), []string{"a.go", "sub/b.go"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestHistory(t *testing.T) {
 	dir, cwd := t.TempDir(), t.TempDir()
 	in := newInput(dir, cwd)

@@ -17,6 +17,7 @@ import (
 	"github.com/atotto/clipboard"
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/bounded"
 	"github.com/goacp/acp/cmd/acp/internal/pty"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
@@ -249,12 +250,12 @@ func clipboardImage() []byte {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		cmd := exec.CommandContext(ctx, t[0], t[1:]...)
 		cmd.WaitDelay = time.Second
-		out := &bounded{max: maxImage + 1}
+		out := &bounded.Buffer{Max: maxImage + 1}
 		cmd.Stdout = out
 		err := cmd.Run()
 		cancel()
-		if err == nil && !out.full && sniff(out.buf.Bytes()) != "" {
-			return bytes.Clone(out.buf.Bytes())
+		if err == nil && !out.Full && sniff(out.Bytes()) != "" {
+			return bytes.Clone(out.Bytes())
 		}
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/sahilm/fuzzy"
+
+	"github.com/goacp/acp/cmd/acp/internal/mention"
 )
 
 // A popup offers completions below the input.
@@ -144,17 +146,11 @@ func (m *model) suggestFiles(word string) []suggestion {
 		}
 		return out
 	}
-	if query == "" {
-		for _, f := range m.files[:min(len(m.files), maxSuggestions)] {
-			add(f)
-		}
-		return out
-	}
-	for _, f := range fuzzy.Find(query, m.files) {
-		if add(f.Str); len(out) == maxSuggestions {
-			break
-		}
-	}
+	mention.Find(query, m.files, maxSuggestions, func(path string) bool {
+		n := len(out)
+		add(path)
+		return len(out) > n
+	})
 	return out
 }
 
@@ -175,7 +171,7 @@ func (m *model) needFiles() tea.Cmd {
 	}
 	m.filesAt = m.now()
 	ctx, cwd := m.ctx, m.opt.cwd
-	return func() tea.Msg { return filesMsg{listFiles(ctx, cwd)} }
+	return func() tea.Msg { return filesMsg{mention.List(ctx, cwd)} }
 }
 
 // popupKey handles keys while the popup is open. done is false for keys that the input should

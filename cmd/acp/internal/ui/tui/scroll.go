@@ -44,7 +44,7 @@ func (m *model) rebuildView() {
 func (m *model) viewOptions() view.Options {
 	o := view.Options{
 		ThoughtsOpen: m.opt.ui.Thoughts == "shown", Cwd: m.opt.cwd, Child: m.childSnapshot,
-		Running: func(id acp.TerminalID) bool { return m.background[id] }, FileLink: m.fileLink,
+		Running: func(id acp.TerminalID) bool { return m.background[id] }, FileLink: m.fileLink, Unsent: m.isUnsent,
 	}
 	switch m.opt.ui.Diff {
 	case "split":
@@ -109,7 +109,7 @@ func (m *model) changed() tea.Cmd {
 	}
 	if !ok {
 		m.lookBehind()
-		return nil
+		return m.others()
 	}
 	before := m.screen.snap
 	m.show(changes)
@@ -120,6 +120,9 @@ func (m *model) changed() tea.Cmd {
 	}
 	if !m.screen.follow && (len(changes) == 0 || slices.ContainsFunc(changes, fresh)) {
 		m.screen.unseen = true
+	}
+	if cmd := m.others(); cmd != nil {
+		return cmd
 	}
 	if m.busy() {
 		return m.tick()

@@ -276,7 +276,9 @@ func (c *chooser) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		c.w, c.h = msg.Width, msg.Height
 	case tea.ColorProfileMsg, tea.BackgroundColorMsg, foundMsg, askFoundMsg:
-		return c, c.update(msg)
+		return c, guard(c.update(msg))
+	case defect:
+		panic(msg)
 	case tea.KeyPressMsg, tea.PasteMsg, tea.MouseWheelMsg:
 		if c.overlay == nil {
 			return c, tea.Quit
@@ -285,7 +287,7 @@ func (c *chooser) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if c.overlay == nil && cmd == nil {
 			return c, tea.Quit
 		}
-		return c, cmd
+		return c, guard(cmd)
 	}
 	return c, nil
 }

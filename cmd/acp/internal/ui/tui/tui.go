@@ -203,6 +203,9 @@ func (o *Options) setDefaults() error {
 
 // end ends everything that the model has started.
 func (m *model) end() {
+	if m.opt.Agent.Gateway && m.link != nil { // before anything is dismissed: who leaves decides nothing
+		m.link.Kill()
+	}
 	m.cancel()
 	m.dismissAll()
 	m.kept.close()
@@ -271,6 +274,10 @@ func (m *model) farewell() {
 	}
 	if m.unsaved != "" {
 		fmt.Fprintf(m.opt.Out, "Part of the conversation was not saved: %s\n", m.unsaved)
+	}
+	if m.opt.Agent.Gateway {
+		fmt.Fprintln(m.opt.Out, app.Return(m.opt.Agent, m.talk.ID(), m.busy()))
+		return
 	}
 	fmt.Fprintf(m.opt.Out, "To resume this conversation: %s chat %s --session %s\n",
 		one(roster.Join(app.Program(os.Environ()))), one(roster.Quote(m.opt.Agent.Name)), one(roster.Quote(string(m.talk.ID()))))

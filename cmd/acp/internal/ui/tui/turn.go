@@ -12,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
@@ -64,6 +65,9 @@ func (m *model) wasStarted(msg startedMsg) tea.Cmd {
 		return nil
 	}
 	if msg.err != nil {
+		if cmd, again := m.reconnect(msg.err); again {
+			return cmd
+		}
 		return m.die(msg.err)
 	}
 	m.link = msg.link
@@ -104,6 +108,7 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 		return m.die(msg.err)
 	}
 	m.phase, m.talk, m.session, m.child = ready, msg.talk, msg.talk.ID(), ""
+	m.connected()
 	m.queueReset()
 	m.screen.follow, m.browsing, m.search = true, false, nil
 	m.rebuildView()
@@ -154,6 +159,9 @@ func (m *model) queueReset() {
 // die switches to the phase dead. Queued prompts are held, so that a restart does not send them
 // unasked.
 func (m *model) die(err error) tea.Cmd {
+	if m.opt.Agent.Gateway {
+		err = app.Refusal(err)
+	}
 	m.phase, m.why = dead, err
 	m.lookBehind() // nothing runs on
 	m.queueReset()
@@ -177,6 +185,9 @@ func (m *model) hasEnded(msg endedMsg) tea.Cmd {
 		err = errors.New("it exited by itself")
 	}
 	m.show(nil)
+	if cmd, again := m.reconnect(err); again {
+		return cmd
+	}
 	return m.die(err)
 }
 
@@ -204,6 +215,9 @@ func (m *model) submit(text string) tea.Cmd {
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
+	if m.opt.Agent.ReadOnly {
+		return m.remark("you only watch: acp attach without --read-only takes part")
+	}
 	if m.phase == dead {
 		m.queue = append(m.queue, text)
 		m.held = true
@@ -224,12 +238,16 @@ func (m *model) submit(text string) tea.Cmd {
 // prompt sends a prompt at once.
 func (m *model) prompt(text string) tea.Cmd {
 	t, l, attempt, ctx, cwd := m.talk, m.link, m.attempt, m.ctx, m.opt.cwd
+	if m.opt.Agent.Gateway { // leaving does not cancel the turn
+		ctx = context.WithoutCancel(ctx)
+	}
 	images, long := m.input.attached(text)
 	if m.flying == 0 {
 		m.turnBegan, m.cancelled = m.now(), false
 	}
 	m.flying++
 	m.sent++
+	m.unsentPrompt = !m.cutAt.IsZero()
 	m.notes, m.flash, m.held = nil, "", false
 	m.child = ""
 	m.screen.follow = true
@@ -245,6 +263,7 @@ func (m *model) prompt(text string) tea.Cmd {
 // cancellation or an error the user decides, because the queued prompts may depend on the turn.
 func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	if msg.attempt != m.attempt || m.talk == nil || msg.talk.ID() != m.talk.ID() {
+		m.lost(msg)
 		return nil
 	}
 	if m.flying > 0 {
@@ -262,6 +281,7 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	clean := true
 	switch {
 	case msg.err != nil && (m.phase == dead || errors.Is(msg.err, jsonrpc.ErrClosed)):
+		m.lost(msg)
 		clean = false // the exit of the agent is reported with its reason
 	case errors.Is(msg.err, context.Canceled) && m.cancelled:
 		m.say("cancelled", false)
@@ -368,6 +388,8 @@ func (m *model) interrupt() tea.Cmd {
 			}
 			return nil
 		}
+	case m.busy() && m.opt.Agent.Gateway: // the agent is not ours
+		return m.leave()
 	case m.busy() && !m.killed:
 		m.killed = true
 		l := m.link
@@ -438,7 +460,7 @@ func (m *model) tick() tea.Cmd {
 func (m *model) ticked() tea.Cmd {
 	m.ticking = false
 	m.spin++
-	if m.phase == starting || m.phase == opening || m.busy() || m.running != "" {
+	if m.phase == starting || m.phase == opening || m.busy() || m.running != "" || m.isCut() {
 		return m.tick()
 	}
 	return nil

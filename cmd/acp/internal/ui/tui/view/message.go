@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
 )
@@ -24,6 +25,9 @@ func (t *Transcript) message(it *item, m *transcript.Message) bool {
 	switch m.Role {
 	case transcript.RoleUser:
 		p = prefix{line{{"❯ ", th.user}}, line{{"▏ ", th.user}}}
+		if by := history.Author(m); by != "" {
+			p.first = line{{by + " ❯ ", th.user}}
+		}
 	case transcript.RoleThought:
 		p = prefix{line{{"▾ ", th.dim}}, line{{"▏ ", th.dim}}}
 	}

@@ -34,8 +34,25 @@ func (t *Transcript) asked(c *transcript.ToolCall) *transcript.Permission {
 	return p
 }
 
-// answer returns the answer to a question in a word or two, or "" if it has none of the usual.
-func (t *Transcript) answer(p *transcript.Permission) (word string, k look) {
+// unsent is what follows an answer that was not sent yet.
+const unsent = " · not sent yet"
+
+// isUnsent reports whether an answer was not sent yet.
+func (t *Transcript) isUnsent(p *transcript.Permission) bool {
+	return t.opts.Unsent != nil && p.Outcome != nil && t.opts.Unsent(p)
+}
+
+// answer returns the answer to a question in a few words, or "" if it has none of the usual.
+func (t *Transcript) answer(p *transcript.Permission) (words string, k look) {
+	words, k = t.answered(p)
+	if words != "" && t.isUnsent(p) {
+		return words + unsent, t.th.warn
+	}
+	return words, k
+}
+
+// answered is answer, wherever the answer is by now.
+func (t *Transcript) answered(p *transcript.Permission) (word string, k look) {
 	th := t.th
 	switch p.Outcome.(type) {
 	case *acpv2.CancelledPermissionOutcome:
@@ -74,6 +91,9 @@ func (b *builder) permission(p *transcript.Permission) {
 		}
 	case !certain:
 		title += " (it is not known what would run)"
+	}
+	if b.t.isUnsent(p) {
+		title += unsent
 	}
 	switch p.Outcome.(type) {
 	case nil:

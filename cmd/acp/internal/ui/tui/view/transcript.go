@@ -40,6 +40,9 @@ type Options struct {
 	// FileLink returns the address that opens a file at a line, or "". Line is 0 if it is not known.
 	// FileLink may be nil.
 	FileLink func(path string, line int) string
+	// Unsent reports whether the answer to a question has not been sent yet. It may be nil. Callers must call
+	// [Transcript.SetOptions] when the answer changes.
+	Unsent func(p *transcript.Permission) bool
 }
 
 // A Transcript draws one conversation. Only one goroutine may use it; it needs no closing. [New]

@@ -1,0 +1,99 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/own"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+)
+
+// ErrNoOwn is what errors wrap if no gateway of the user runs.
+var ErrNoOwn = errors.New("no gateway of yours runs; acp chat --detach starts one, or acp serve")
+
+// FindOwn returns the user's own gateway, if one runs.
+func (a *App) FindOwn(ctx context.Context) (s own.Server, ok bool, err error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return s, false, err
+	}
+	return own.Find(ctx, cfg.Dirs.State)
+}
+
+// runningOwn returns the way to the user's own gateway, which must run.
+func (a *App) runningOwn() (roster.Agent, error) {
+	s, ok, err := a.FindOwn(context.Background())
+	if err != nil {
+		return roster.Agent{}, err
+	}
+	if !ok {
+		return roster.Agent{}, exitcode.With(exitcode.Agent, ErrNoOwn)
+	}
+	return a.ownAt(s)
+}
+
+func (a *App) ownAt(s own.Server) (roster.Agent, error) {
+	agent, err := a.At(s.URL)
+	agent.Name, agent.Title = Own, "your gateway"
+	return agent, err
+}
+
+// ownIdle is how long a gateway in the background stays that has nothing left to keep.
+const ownIdle = "10m"
+
+// StartOwn returns the way to the user's own gateway, which is started in the background unless one runs. agent is what new sessions get.
+func (a *App) StartOwn(ctx context.Context, agent roster.Agent) (roster.Agent, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return roster.Agent{}, err
+	}
+	if cfg.Store.Off {
+		return roster.Agent{}, exitcode.Errorf(exitcode.Usage, "a gateway keeps its sessions, and --no-store or the setting store.off says that nothing is kept")
+	}
+	if err := a.noModel(); err != nil {
+		return roster.Agent{}, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return roster.Agent{}, err
+	}
+	args := []string{"--idle-exit", ownIdle}
+	if a.ConfigFile != "" {
+		file, err := filepath.Abs(a.ConfigFile)
+		if err != nil {
+			return roster.Agent{}, err
+		}
+		args = append(args, "--config", file)
+	}
+	s, err := own.Start(ctx, own.Config{State: cfg.Dirs.State, Program: program, Args: append(args, roster.Builtin), Environ: a.Environ})
+	if err != nil {
+		return roster.Agent{}, exitcode.With(exitcode.Agent, err)
+	}
+	way, err := a.ownAt(s)
+	way.Hosted = a.hostedAs(agent)
+	return way, err
+}
+
+// hostedAs returns how an agent is named to a gateway of the user: by its name, if that is in the settings of the user, and
+// otherwise by what starts it.
+func (a *App) hostedAs(agent roster.Agent) string {
+	switch agent.Source {
+	case roster.SourceCommand, roster.SourceProject:
+	default:
+		return agent.Name
+	}
+	argv := agent.Argv()
+	if program := argv[0]; agent.URL == "" && !filepath.IsAbs(program) && strings.ContainsRune(program, filepath.Separator) {
+		argv[0] = filepath.Join(a.Cwd, program) // the gateway runs elsewhere
+	}
+	if len(argv) == 1 && agent.URL == "" && !strings.ContainsRune(argv[0], filepath.Separator) { // a word would be taken for a name
+		if file, ok := roster.Installed(agent); ok {
+			return file
+		}
+	}
+	return roster.Join(argv)
+}

@@ -1,0 +1,22 @@
+package exec
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/at"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+)
+
+// sessionAt returns the session of a gateway to continue, or "" for a new one.
+func (o *Options) sessionAt(ctx context.Context, c *acp.ClientConn) (acp.SessionID, error) {
+	if o.Session == "" && !o.Continue {
+		return "", nil
+	}
+	s, err := at.Find(ctx, c, o.At, cmp.Or(o.Session, "-"), o.App.Cwd)
+	if exitcode.Of(err) == exitcode.Usage && o.OrNew {
+		return "", nil
+	}
+	return s.ID, err
+}

@@ -1,0 +1,268 @@
+package torture
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
+)
+
+// onTmpfs mounts a file system of a size at the directory, or skips the test.
+func onTmpfs(t *testing.T, size string) func(dir string) {
+	return func(dir string) {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+			t.Skipf("a file system cannot be mounted: %v", err)
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	}
+}
+
+// TestDiskFull: while the disk is full the agent waits. Nothing is shown that is not kept, and the turn continues
+// when there is room.
+func TestDiskFull(t *testing.T) {
+	r := newRig(t, onTmpfs(t, "8m"))
+	r.begin()
+	ctx, cancel := context.WithCancel(t.Context())
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	defer cancel()
+	defer r.clients(ctx, &watchers)()
+	s := &summary{Kind: "disk full"}
+	for range 3 {
+		r.progress(50)
+		filler := filepath.Join(r.logs(), "filler")
+		if err := fillUp(filler); err != nil {
+			t.Fatal(err)
+		}
+		r.quiet()
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		r.progress(50)
+	}
+	r.finish(cancel, &watchers, s)
+	t.Logf("%d prompts ran, %d were refused: %q", s.Prompts, s.Cut, s.Errors)
+	for _, text := range s.Errors {
+		if !strings.Contains(text, "full") {
+			t.Errorf("a prompt was cut: %s", text)
+		}
+	}
+}
+
+// fillUp writes a file until there is no room left.
+func fillUp(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for size := 1 << 20; size > 0; {
+		if _, err := f.Write(make([]byte, size)); err != nil {
+			size /= 2
+		}
+	}
+	return nil
+}
+
+// quiet waits until nothing new was said for a while. Prompts may be refused meanwhile.
+func (r *rig) quiet() {
+	for last := -1; ; {
+		r.mu.Lock()
+		n := len(r.fresh)
+		r.mu.Unlock()
+		if n == last {
+			return
+		}
+		last = n
+		<-time.After(500 * time.Millisecond)
+	}
+}
+
+// TestDiskReadOnly: a server whose directory cannot be written does not start, and says why. What was kept is there
+// when it can be written again.
+func TestDiskReadOnly(t *testing.T) {
+	r := newRig(t, onTmpfs(t, "32m"))
+	r.begin()
+	ctx, cancel := context.WithCancel(t.Context())
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	defer cancel()
+	defer r.clients(ctx, &watchers)()
+	r.progress(100)
+	r.stop()
+	if err := syscall.Mount("tmpfs", r.logs(), "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	before := r.stderr.Len()
+	if err := r.tryServe(); err == nil {
+		t.Error("the server has started")
+	} else if text := r.stderr.String()[before:]; !strings.Contains(text, "read-only") {
+		t.Errorf("%v: %q", err, text)
+	}
+	if err := syscall.Mount("tmpfs", r.logs(), "tmpfs", syscall.MS_REMOUNT, "size=32m"); err != nil {
+		t.Fatal(err)
+	}
+	r.serve()
+	r.progress(100)
+	r.finish(cancel, &watchers, &summary{Kind: "disk read-only"})
+}
+
+// TestDiskSlow: commits that take long, and longer than the engine waits for them, delay what is shown and nothing
+// else.
+func TestDiskSlow(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	ctx, cancel := context.WithCancel(t.Context())
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	defer cancel()
+	defer r.clients(ctx, &watchers)()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.logs(), "log.db")+"?_pragma=busy_timeout(10000)&_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	holds := []time.Duration{200 * time.Millisecond, time.Second, 6 * time.Second} // the engine's patience is 5 s
+	if testing.Short() {
+		holds = holds[:1]
+	}
+	s := &summary{Kind: "disk slow"}
+	for _, hold := range holds {
+		r.progress(50)
+		tx, err := db.BeginTx(ctx, nil) // nobody else can commit
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-time.After(hold):
+		case <-ctx.Done():
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		r.progress(50)
+	}
+	r.finish(cancel, &watchers, s)
+	if s.Cut > 0 || s.Unknown > 0 {
+		t.Errorf("%d prompts were cut, of %d nobody knows: %q", s.Cut, s.Unknown, s.Errors)
+	}
+}
+
+// TestPowerCut: what a client had seen when the power failed is on the disk, whatever part of what was written
+// later is there, too. A machine whose power fails is not to be had: the server is stopped, its files are copied as
+// they were, and later again; the end of the write-ahead log is cut anywhere behind where it was when the client had
+// seen so much. POWER_CUTS sets how often; it is 3 otherwise.
+func TestPowerCut(t *testing.T) {
+	rounds := 3
+	if s := os.Getenv("POWER_CUTS"); s != "" {
+		if _, err := fmt.Sscan(s, &rounds); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newRig(t)
+	r.begin()
+	ctx, cancel := context.WithCancel(t.Context())
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	defer cancel()
+	defer r.clients(ctx, &watchers)()
+	torn := 0
+	for range rounds {
+		r.progress(1 + rand.IntN(60))
+		if r.cutPower(t) {
+			torn++
+		}
+	}
+	t.Logf("%d cuts, in %d of them a part of the log was torn off", rounds, torn)
+	r.finish(cancel, &watchers, &summary{Kind: "power"})
+}
+
+// cutPower compares what was seen with an image of the disk. It reports whether something was torn off.
+func (r *rig) cutPower(t *testing.T) (torn bool) {
+	t.Helper()
+	image := t.TempDir()
+	freeze := func(f func()) {
+		_ = r.server.Process.Signal(syscall.SIGSTOP)
+		defer r.server.Process.Signal(syscall.SIGCONT)
+		f()
+	}
+	read := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join(r.logs(), name))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		return data
+	}
+	files := make(map[string][]byte)
+	var seen []string
+	var first []byte
+	freeze(func() {
+		r.mu.Lock()
+		for _, e := range r.events["one"] {
+			if e.Kind == evSaid {
+				seen = append(seen, e.Text)
+			}
+		}
+		r.mu.Unlock()
+		for _, name := range []string{"log.db", "heads.db", "heads.db-wal"} {
+			files[name] = read(name)
+		}
+		first = read("log.db-wal")
+	})
+	r.progress(1 + rand.IntN(40))
+	var second []byte
+	freeze(func() { second = read("log.db-wal") })
+	files["log.db-wal"] = first
+	// The same generation of the file: what differs was appended, perhaps over what an older one has left.
+	if len(first) >= 32 && len(second) >= len(first) && string(second[:32]) == string(first[:32]) {
+		at, end := 0, len(second)
+		for at < len(first) && first[at] == second[at] {
+			at++
+		}
+		for end > at && end <= len(first) && first[end-1] == second[end-1] {
+			end--
+		}
+		if torn = end > at; torn {
+			at += rand.IntN(end - at)
+			files["log.db-wal"] = slices.Concat(second[:at], first[min(at, len(first)):])
+		}
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(image, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, err := sqlite.Open(t.Context(), image, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if err := log.Verify(t.Context(), r.session); err != nil {
+		t.Error(err)
+	}
+	h := newHistory()
+	if err := log.Read(t.Context(), r.session, 0, func(rec engine.Record) error { return h.read(rec, make(map[string]string)) }); err != nil {
+		t.Error(err)
+	}
+	kept := h.after(0, false)
+	if len(kept) < len(seen) {
+		t.Fatalf("%d records are on the disk, and %d were seen", len(kept), len(seen))
+	}
+	for i := range seen {
+		if kept[i] != seen[i] {
+			t.Fatalf("record %d was seen as %q, on the disk is %q", i, seen[i], kept[i])
+		}
+	}
+	return torn
+}
