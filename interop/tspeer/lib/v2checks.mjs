@@ -12,6 +12,7 @@ export function buildV2Client({ unstable = true } = {}) {
   app.onNotification(M.client.session.update, ({ params }) => { rec.updates.push(params); rec.onUpdate?.(params); });
   app.onRequest(M.client.session.requestPermission, async ({ params, signal }) => {
     rec.perms.push(params); rec.onPerm?.(params);
+    if (rec.decide) return await rec.decide(params, signal);
     if (rec.permMode === "reject") return { outcome: { outcome: "selected", optionId: "reject" } };
     if (rec.permMode === "hold") return await new Promise((res) => {
       // v2 rule: a request the agent cancels with $/cancel_request is answered `cancelled`.
