@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test race lint cross vuln generate check-generated fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-tap bench-harness docs ci
+.PHONY: help test race lint cross vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-tap bench-web bench-gateway bench-cluster bench-network torture bench-harness docs ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,16 @@ generate: ## write the generated packages from schema/
 
 check-generated: ## fail if they are stale
 	go run ./internal/gen -check
+
+web: ## write the page of the gateway from its sources (needs the network once)
+	go generate ./cmd/acp/internal/web
+
+check-web: ## fail if the page is stale, its types are wrong, or axe finds something (needs Node, and the network once)
+	go run ./cmd/acp/internal/web/bundle -dir cmd/acp/internal/web -check
+	cd cmd/acp/internal/web && npm ci --ignore-scripts --no-audit --no-fund && npx tsc -p .
+	ACP_AXE=require go test -count=1 ./cmd/acp/internal/web/bundle
+	ACP_AXE=require go test -count=1 -run TestAccessible ./cmd/acp/internal/test/web -all
+	ACP_AXE=require go test -count=1 -run TestAxe ./cmd/acp/internal/record/page
 
 fuzz: ## run the fuzz targets of the wire for FUZZTIME (20s), all others for FUZZSHORT (5s)
 	.ci/fuzz $(FUZZTIME) $(FUZZSHORT)
@@ -65,6 +75,26 @@ bench-program: ## measure the first paint, the memory and bursts of the program 
 
 bench-tap: ## measure what acp tap adds to a turn (Linux; with Node if it is there)
 	cd cmd/acp && go test -run '^$$' -bench Tap -benchtime 3s .
+
+bench-web: ## measure the page of the gateway in Chromium, into bench/gateway/web.json (about 3 minutes)
+	go test ./cmd/acp/internal/test/web -run TestMeasure -count=1 -timeout 20m -v -measure "$(CURDIR)/bench/gateway/web.json"
+
+bench-gateway: ## measure the gateway and write bench/GATEWAY.md (about 11 minutes; with Node if it is there)
+	cd bench && if command -v npm >/dev/null; then npm ci --no-audit --no-fund; fi && GOWORK=off go run ./gateway -write
+
+bench-cluster: ## measure faults of nodes that share PostgreSQL, into bench/gateway/cluster.jsonl and bench/GATEWAY.md (about 8 minutes; with Patroni if it is there)
+	rm -f bench/gateway/cluster.jsonl
+	go test ./cmd/acp/internal/test/cluster -cluster -lease 10s -measure "$(CURDIR)/bench/gateway/cluster.jsonl" -count=1 -timeout 30m
+	cd bench && GOWORK=off go run ./gateway -kept
+
+bench-network: ## prompt through faulty networks, into bench/gateway/network.jsonl and bench/GATEWAY.md (about 3 minutes; with PostgreSQL if it is there)
+	rm -f bench/gateway/network.jsonl
+	cd cmd/acp && NETWORK_PROMPTS=50 NETWORK_REPORT=$(CURDIR)/bench/gateway/network.jsonl go test -count=1 -timeout 30m -run TestNetwork ./internal/test/torture
+	cd bench && GOWORK=off go run ./gateway -kept
+
+torture: ## kill each part of a gateway 1,000 times and write bench/gateway/torture.jsonl (about 7 minutes)
+	rm -f bench/gateway/torture.jsonl
+	cd cmd/acp && TORTURE_KILLS=1000 TORTURE_REPORT=$(CURDIR)/bench/gateway/torture.jsonl go test -count=1 -timeout 60m ./internal/test/torture
 
 bench-harness: ## give six agents the same tasks and write bench/HARNESS.md (about 10 minutes; after real-agents)
 	cd bench && GOWORK=off go run ./harness -write

@@ -27,7 +27,8 @@ func TestDrawings(t *testing.T) {
 		leave             func(pkg string) bool
 	}{
 		{"docs/packages.svg", ".", module, func(pkg string) bool {
-			return strings.HasPrefix(pkg, "examples/") || slices.Contains([]string{"internal/gen", "internal/sample", "internal/registry"}, pkg)
+			forTests := strings.HasPrefix(pkg, "internal/") && strings.HasSuffix(pkg, "test")
+			return forTests || strings.HasPrefix(pkg, "examples/") || slices.Contains([]string{"internal/gen", "internal/sample", "internal/registry"}, pkg)
 		}},
 		{"docs/packages-program.svg", "cmd/acp/internal", program, func(pkg string) bool {
 			return strings.HasPrefix(pkg, "test/")
