@@ -293,7 +293,7 @@ func (s *clientStream) readOnce(parent context.Context, r *eventReader, answered
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return statusOf(resp)
+		return s.refusal(resp)
 	}
 	if !isType(resp.Header.Get("Content-Type"), typeEvents) {
 		return fmt.Errorf("acphttp: the stream is of type %q", resp.Header.Get("Content-Type"))

@@ -179,7 +179,29 @@ func (s *clientStream) postOnce(o outgoing) error {
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
-	return statusOf(resp)
+	return s.refusal(resp)
+}
+
+// refusal returns why a response refuses a request. One that our own server has read has the connection's id in its
+// answer. Any other 400 or 408 comes from HTTP itself, which a request did not reach whole.
+func (s *clientStream) refusal(resp *http.Response) error {
+	said := statusOf(resp)
+	if s.numbered && isTorn(said.Status) && resp.Header.Get(HeaderConnectionID) == "" {
+		return &tornError{said}
+	}
+	return said
+}
+
+// isTorn reports whether a status may be that of a request that ended early.
+func isTorn(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusRequestTimeout
+}
+
+// A tornError says that a request has broken off on its way. It wraps nothing: a [StatusError] would be an answer.
+type tornError struct{ said *StatusError }
+
+func (e *tornError) Error() string {
+	return "acphttp: the request did not arrive whole: " + e.said.Error()
 }
 
 // drain lets the connection of a response be used again.

@@ -189,6 +189,9 @@ func (s *messageStream) resume(cause error) error {
 			return &BrokenError{cause}
 		}
 		m, err := s.redial(s.ctx)
+		if said := (*StatusError)(nil); errors.As(err, &said) && isTorn(said.Status) {
+			err = &tornError{said} // the same request has been good before
+		}
 		if err != nil {
 			cause, down, atLeast = err, outageOf(err, 1), 0 // the WebSocket that broke was the first attempt
 			if said := (*StatusError)(nil); errors.As(err, &said) {

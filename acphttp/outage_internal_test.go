@@ -69,6 +69,9 @@ type roundTrip func() (*http.Response, error)
 
 func (f roundTrip) RoundTrip(*http.Request) (*http.Response, error) { return f() }
 
+// An examined is a status that our own server gives a request that it has read.
+type examined int
+
 // TestInterruptedTries: an outage is what is tried again, and no change is what is not.
 func TestInterruptedTries(t *testing.T) {
 	post := func(s *clientStream) error { return s.tryDeliver(outgoing{id: "1"}) }
@@ -90,6 +93,9 @@ func TestInterruptedTries(t *testing.T) {
 		{"not posted again: it broke", false, time.Minute, post, []any{io.ErrUnexpectedEOF}, ""},
 		{"not posted again: nothing is", true, -1, post, []any{refused}, ""},
 		{"given up", true, time.Minute, post, []any{refused}, "down"},
+		{"posted again: it was torn", true, time.Minute, post, []any{400, 408, 202}, "down up"},
+		{"not posted again: the server has read it", true, time.Minute, post, []any{examined(400)}, ""},
+		{"not posted again: this server marks nothing", false, time.Minute, post, []any{400}, ""},
 		{"no stream: nothing is tried again", true, -1, stream, []any{refused}, ""},
 		{"no stream", true, time.Minute, stream, []any{refused}, "down"},
 		{"no stream any more", true, time.Minute, stream, []any{refused, 204}, "down up"},
@@ -109,6 +115,9 @@ func TestInterruptedTries(t *testing.T) {
 						switch answer := answer.(type) {
 						case error:
 							return nil, answer
+						case examined:
+							h := http.Header{HeaderConnectionID: {"1"}}
+							return &http.Response{StatusCode: int(answer), Header: h, Body: http.NoBody}, nil
 						default:
 							return &http.Response{StatusCode: answer.(int), Body: http.NoBody}, nil
 						}
@@ -229,6 +238,7 @@ func TestInterruptedResume(t *testing.T) {
 		{"overloaded", []error{&StatusError{Status: http.StatusServiceUnavailable, RetryAfter: 3 * time.Second}}, "", 3 * time.Second},
 		{"away", []error{refused}, "down up", pauseMin},
 		{"what is between is away", []error{&StatusError{Status: http.StatusBadGateway}}, "down up", pauseMin},
+		{"torn", []error{&StatusError{Status: http.StatusBadRequest}}, "down up", pauseMin},
 		{"away, then busy", []error{refused, busy, busy}, "down up", pauseMin + 14*time.Second},
 		{"busy, then away", []error{busy, refused}, "down up", 7*time.Second + 2*pauseMin},
 	} {

@@ -21,6 +21,10 @@ import (
 
 // Headers of the transport.
 const (
+	// HeaderConnectionID names a connection, in the answer to initialize and in
+	// the requests of a client from then on. A [Server] also sets it where it
+	// answers such a request: an error without it, such as 400 of the HTTP server
+	// for a request that ended early, is not about the message.
 	HeaderConnectionID = "Acp-Connection-Id"
 	HeaderSessionID    = "Acp-Session-Id"
 	// HeaderMessage numbers what a client posts, from 1, so that a server that

@@ -25,6 +25,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) e
 	if err != nil {
 		return err
 	}
+	w.Header().Set(HeaderConnectionID, c.id)
 	if !canFlush(w) {
 		s.log().Error("acphttp: a ResponseWriter without Flush cannot stream")
 		return status(http.StatusInternalServerError, "the server cannot stream")

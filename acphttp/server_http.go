@@ -94,6 +94,9 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, principal string) 
 	if err != nil {
 		return err
 	}
+	if c != nil {
+		w.Header().Set(HeaderConnectionID, c.id) // what is answered from here on is about the message
+	}
 	h, ok := peek(body)
 	switch {
 	case !ok:
