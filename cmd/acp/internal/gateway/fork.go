@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
 
 	"github.com/goacp/acp"
@@ -76,7 +75,7 @@ func (g *Gateway) forkSession(ctx context.Context, as *acp.AgentSession, from ac
 		ID: id, Agent: info.Agent, Cwd: as.Cwd(), Owner: who.User, State: stateIdle, Parent: info.ID,
 		Title: info.Title, Attributes: encode(known),
 	}); err != nil {
-		return fmt.Errorf("keep the session: %w", err)
+		return unkeptSession(err)
 	}
 	last, err := f.copy(ctx, id)
 	var p place

@@ -94,6 +94,9 @@ type Gateway struct {
 	work  sync.WaitGroup
 	ctx   context.Context // until the gateway closes
 	stop  context.CancelFunc
+	// ending is closed endFor after Close was called, and endOnce is for that.
+	ending  chan struct{}
+	endOnce sync.Once
 
 	started   time.Time
 	watching  atomic.Int64          // clients of sessions
@@ -140,6 +143,7 @@ func New(cfg Config) *Gateway {
 		sessions: make(map[string]*session), deleting: make(map[string]int), running: make(map[*backend]bool),
 	}
 	g.ctx, g.stop = context.WithCancel(context.Background())
+	g.ending = make(chan struct{})
 	g.north = g.agent()
 	g.work.Go(g.expire)
 	if cfg.Retention != (Retention{}) {
@@ -174,9 +178,14 @@ func (g *Gateway) Recover(ctx context.Context) error {
 	}
 }
 
+// endFor is how long a gateway that closes tries to keep what it could not keep. Then it is lost, and nobody has seen it.
+const endFor = 10 * time.Second
+
 // Close stops all agents, gives the sessions up and waits until everything has ended. Clients must have
-// left before.
+// left before. If the log cannot be written, the error says so, and Close returns nevertheless: what is tried again then is
+// given up after 10 s.
 func (g *Gateway) Close() error {
+	defer time.AfterFunc(endFor, func() { g.endOnce.Do(func() { close(g.ending) }) }).Stop()
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/goacp/acp"
@@ -113,7 +112,7 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 		ID: id, Agent: name, Cwd: as.Cwd(), Owner: who.User, State: stateIdle, Attributes: encode(known),
 	})
 	if err != nil {
-		return fmt.Errorf("keep the session: %w", err)
+		return unkeptSession(err)
 	}
 	p, err := g.begin(ctx, id, as.Cwd())
 	if err != nil {

@@ -238,7 +238,21 @@ func (s *session) unavailable(ctx context.Context, err error) error {
 	}
 	why := "sessions are not available at present"
 	if errors.Is(err, engine.ErrReadOnly) {
-		why = "the server cannot write what it keeps"
+		why = readOnly
 	}
 	return &jsonrpc.Failure{Message: "the prompt did not run: " + why, Reason: "unavailable", RetryAfter: 5 * time.Second}
+}
+
+// readOnly is what clients get to read when the log is.
+const readOnly = "the server cannot write what it keeps"
+
+// unkeptSession returns what a client is answered whose session could not be made with an error of the log.
+func unkeptSession(err error) error {
+	switch {
+	case errors.Is(err, engine.ErrFull):
+		return &jsonrpc.Failure{Message: "there is no room to keep the session: the disk is full", Reason: "full", RetryAfter: 10 * time.Second}
+	case errors.Is(err, engine.ErrReadOnly):
+		return &jsonrpc.Failure{Message: "the session was not made: " + readOnly, Reason: "unavailable", RetryAfter: 5 * time.Second}
+	}
+	return fmt.Errorf("keep the session: %w", err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
-	"github.com/goacp/acp/internal/sleep"
 )
 
 // setState keeps the state of the session.
@@ -22,7 +21,7 @@ func (s *session) insist(state string) error {
 		if !noted {
 			s.logger().Warn("gateway: the state of a session cannot be kept, and is tried again", "state", state, "error", err)
 		}
-		if !sleep.For(s.ctx, writeAgain) {
+		if !triesAgain(s.ctx, s.g.ending) {
 			return err
 		}
 	}
@@ -34,5 +33,5 @@ func (s *session) pause(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	return sleep.For(ctx, writeAgain)
+	return triesAgain(ctx, s.g.ending)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
-	"github.com/goacp/acp/internal/sleep"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -27,6 +26,8 @@ type writer struct {
 	note func(error) // called with a reason that may pass, the first time
 	// observe is called before records are appended; what it returns is called with the outcome. It may be nil.
 	observe func([]engine.Record) func(error)
+	// ending is closed when what fails is not tried again any more, or nil.
+	ending <-chan struct{}
 
 	mu      sync.Mutex
 	queue   []entry
@@ -202,10 +203,24 @@ func (w *writer) write(records []engine.Record) (_ []engine.Record, err error) {
 		if !told {
 			w.note(err)
 		}
-		if !sleep.For(w.ctx, writeAgain) {
+		if !triesAgain(w.ctx, w.ending) {
 			return nil, err
 		}
 	}
+}
+
+// triesAgain waits before what could not be kept is tried again. It reports false if there is no time for that, because ctx
+// or the time of a gateway that closes has ended.
+func triesAgain(ctx context.Context, ending <-chan struct{}) bool {
+	timer := time.NewTimer(writeAgain)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ending:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // isFinal reports whether what could not be written need not be tried again.

@@ -74,7 +74,12 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 		}
 	}
 	d.node, d.logger = node, o.App.Logger.With("node", node)
-	if d.log, err = o.Cluster.open(ctx, dir, func(session string, err error) { o.note(fmt.Sprintf("session %s: %v", session, err)) }); err != nil {
+	if d.log, err = o.Cluster.open(ctx, dir, func(session string, err error) {
+		if session != "" {
+			err = fmt.Errorf("session %s: %w", session, err)
+		}
+		o.note(err.Error())
+	}); err != nil {
 		return nil, err
 	}
 	lease, err := d.log.Lease(ctx, node)

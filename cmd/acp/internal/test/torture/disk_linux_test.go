@@ -3,9 +3,11 @@ package torture
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -116,6 +118,88 @@ func TestDiskReadOnly(t *testing.T) {
 	r.serve()
 	r.progress(100)
 	r.finish(cancel, &watchers, &summary{Kind: "disk read-only"})
+}
+
+// A loop is a file system in a file.
+type loop struct {
+	image, dir string
+	device     string // its name
+}
+
+// onLoop makes a file system in a file, which becomes read-only at the first error, and mounts it at the directory, or
+// skips the test.
+func onLoop(t *testing.T, l *loop) func(dir string) {
+	return func(dir string) {
+		l.image, l.dir = filepath.Join(t.TempDir(), "image"), dir
+		if err := os.WriteFile(l.image, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(l.image, 64<<20); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{
+			{"mkfs.ext4", "-q", l.image},
+			{"mount", "-o", "loop,errors=remount-ro", l.image, dir},
+		} {
+			if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+				t.Skipf("a file system cannot be made: %v: %s", err, out)
+			}
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+		out, err := exec.Command("findmnt", "-no", "SOURCE", dir).Output()
+		if err != nil {
+			t.Skipf("nobody knows what is mounted: %v", err)
+		}
+		l.device = filepath.Base(strings.TrimSpace(string(out)))
+		if _, err := os.Stat(l.trigger()); err != nil {
+			t.Skipf("no errors can be made: %v", err)
+		}
+	}
+}
+
+// trigger is a file to which an error of the file system is written.
+func (l *loop) trigger() string {
+	return filepath.Join("/sys/fs/ext4", l.device, "trigger_fs_error")
+}
+
+// TestDiskTurnsReadOnly: a file system that finds an error becomes read-only under the server, in a turn. Nothing is shown
+// then that is not kept, the server says why and can be ended, and what was kept is there once the file system is repaired.
+func TestDiskTurnsReadOnly(t *testing.T) {
+	l := new(loop)
+	r := newRig(t, onLoop(t, l))
+	r.begin()
+	ctx, cancel := context.WithCancel(t.Context())
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	defer cancel()
+	defer r.clients(ctx, &watchers)()
+	r.progress(100)
+	before := r.stderr.Len()
+	if err := os.WriteFile(l.trigger(), []byte("test"), 0); err != nil {
+		t.Fatal(err)
+	}
+	r.quiet()
+	_ = r.server.Process.Signal(os.Interrupt)
+	if err := r.server.Wait(); err == nil {
+		t.Error("the server has ended as if it had kept everything")
+	}
+	if text := r.stderr.String()[before:]; !strings.Contains(text, "read-only") && !strings.Contains(text, "readonly") {
+		t.Errorf("the log does not say why: %q", text)
+	}
+	if err := syscall.Unmount(l.dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("e2fsck", "-fy", l.image).CombinedOutput(); err != nil {
+		if e := (*exec.ExitError)(nil); !errors.As(err, &e) || e.ExitCode() != 1 { // 1: errors were corrected
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	if out, err := exec.Command("mount", "-o", "loop,errors=remount-ro", l.image, l.dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	r.serve()
+	r.progress(100)
+	r.finish(cancel, &watchers, &summary{Kind: "disk turns read-only"})
 }
 
 // TestDiskSlow: commits that take long, and longer than the engine waits for them, delay what is shown and nothing
