@@ -94,6 +94,7 @@ func TestInterruptedTries(t *testing.T) {
 		{"not posted again: nothing is", true, -1, post, []any{refused}, ""},
 		{"given up", true, time.Minute, post, []any{refused}, "down"},
 		{"posted again: it was torn", true, time.Minute, post, []any{400, 408, 202}, "down up"},
+		{"posted again: the server took the client for gone", true, time.Minute, post, []any{examined(statusClientGone), 202}, ""},
 		{"not posted again: the server has read it", true, time.Minute, post, []any{examined(400)}, ""},
 		{"not posted again: this server marks nothing", false, time.Minute, post, []any{400}, ""},
 		{"no stream: nothing is tried again", true, -1, stream, []any{refused}, ""},

@@ -83,7 +83,7 @@ func (p *FaultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Unlock()
 	if f.Delay > 0 && !sleep.For(r.Context(), f.Delay) {
-		return
+		panic(http.ErrAbortHandler) // the client may have closed one direction only, and would read 200
 	}
 	if f.Refuse != 0 {
 		if f.RetryAfter > 0 {
@@ -108,7 +108,7 @@ func (p *FaultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *FaultProxy) forward(w http.ResponseWriter, r *http.Request, target *url.URL, f NetFault) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return
+		panic(http.ErrAbortHandler) // returning would say 200 of a request that has not arrived
 	}
 	resp, err := p.roundTrip(r, target, body)
 	if err != nil {
