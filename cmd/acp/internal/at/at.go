@@ -72,6 +72,7 @@ type Session struct {
 	Cwd     string        `json:"cwd,omitempty"`
 	Title   string        `json:"title,omitempty"`
 	Updated time.Time     `json:"updated,omitzero"`
+	Snippet string        `json:"snippet,omitempty"` // the text around the first match of a search
 }
 
 // session returns what a gateway has said. What it does not say is left empty.
@@ -231,6 +232,7 @@ func Print(a *app.App, all []Session, asJSON bool, now time.Time) error {
 		return nil
 	}
 	width := Width(a)
+	below := []string{""}
 	table := [][]string{{"ID", "AGENT", "STATE", "WHEN", "HERE", "DIRECTORY", "TITLE"}}
 	home, _ := os.UserHomeDir()
 	for i := range all {
@@ -246,12 +248,14 @@ func Print(a *app.App, all []Session, asJSON bool, now time.Time) error {
 			safetext.Line(id, 100), safetext.Line(s.Agent, 24), safetext.Line(s.State, 12), Ago(now, s.Updated), here,
 			safetext.Line(Tilde(s.Cwd, home), 300), safetext.Line(s.Title, 300),
 		})
+		below = append(below, safetext.Line(s.Snippet, 300))
 	}
-	return Table(a.Out, table, width)
+	return Table(a.Out, table, width, below...)
 }
 
-// Table prints a table. On a terminal, where width is not 0, lines are cut at its width.
-func Table(w io.Writer, table [][]string, width int) error {
+// Table prints a table, with a line below each row for which there is one. On a terminal, where width is not 0, lines are
+// cut at its width.
+func Table(w io.Writer, table [][]string, width int, below ...string) error {
 	widths := make([]int, len(table[0]))
 	for _, cells := range table {
 		for i, c := range cells {
@@ -259,7 +263,7 @@ func Table(w io.Writer, table [][]string, width int) error {
 		}
 	}
 	var b strings.Builder
-	for _, cells := range table {
+	for row, cells := range table {
 		line := ""
 		for i, c := range cells {
 			line += c + strings.Repeat(" ", widths[i]-ansi.StringWidth(c)+2)
@@ -269,6 +273,13 @@ func Table(w io.Writer, table [][]string, width int) error {
 			line = ansi.Truncate(line, width, "…")
 		}
 		b.WriteString(line + "\n")
+		if row < len(below) && below[row] != "" {
+			text := below[row]
+			if width > 0 {
+				text = ansi.Truncate(text, max(width-4, 1), "…")
+			}
+			b.WriteString("    " + text + "\n")
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

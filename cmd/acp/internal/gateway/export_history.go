@@ -56,6 +56,26 @@ func ExportHistory(ctx context.Context, id acp.SessionID, cwd, tool string, w io
 	return x.write(ctx, tool, w)
 }
 
+// Past calls f with what is in the history of a session, in order, for a client that asks for it with page, as
+// [ExportHistory] does. It ends with the first error; a damaged session ends where the damage begins.
+func Past(id acp.SessionID, page func(*HistoryRequest) (*HistoryAnswer, error), f func(*PastUpdate) error) error {
+	for pages := (&pastPages{id: id, page: page}); !pages.over; {
+		res, err := pages.next()
+		if err != nil {
+			return err
+		}
+		for i := range res.Updates {
+			if err := f(&res.Updates[i]); err != nil {
+				return err
+			}
+		}
+		if res.Damaged {
+			return nil
+		}
+	}
+	return nil
+}
+
 // records returns records that say what an update of a history does.
 func (u *PastUpdate) records() ([]engine.Record, error) {
 	r := engine.Record{Seq: u.Cursor, Time: u.Time, Kind: kindUpdate, Data: encode(updateRecord{Update: u.Update, Child: u.Child})}

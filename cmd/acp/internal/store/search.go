@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"slices"
 	"strings"
 	"unicode"
@@ -253,6 +254,12 @@ func (s *Store) searchLog(ctx context.Context, v Session, words []string) (snipp
 	if _, err := s.read(ctx, v.Conversation, func(e *Event) bool { t.apply(e); return true }); err != nil {
 		return "", false, err
 	}
+	snippet, ok = t.find(words, v.Title)
+	return snippet, ok, nil
+}
+
+// find reports whether the texts and a title have all words, and returns the text around the first that was found.
+func (t *texts) find(words []string, title string) (snippet string, ok bool) {
 	missing := slices.Clone(words)
 	look := func(text string) {
 		missing = slices.DeleteFunc(missing, func(w string) bool {
@@ -270,6 +277,31 @@ func (s *Store) searchLog(ctx context.Context, v Session, words []string) (snipp
 	for _, m := range t.list {
 		look(m.text.String())
 	}
-	look(v.Title)
-	return snippet, len(missing) == 0, nil
+	look(title)
+	return snippet, len(missing) == 0
+}
+
+// A Finder looks for the words of a search in one conversation that is not stored here, as [Store.List] does in those that
+// are. It keeps the text of the messages, up to the same bounds. It must not be used by several goroutines at once, and
+// need not be closed.
+type Finder struct {
+	words []string
+	texts *texts
+}
+
+// NewFinder returns a Finder for the words of a text, of which it uses the first 16.
+func NewFinder(text string) *Finder { return &Finder{searchWords(text), newTexts()} }
+
+// Update adds a session update of version 2, as JSON. One that is not about a message is ignored.
+func (f *Finder) Update(data json.RawMessage) {
+	f.texts.apply(&Event{Kind: EventUpdate, Data: data})
+}
+
+// Find reports whether the messages and the title have all words, and returns the text around the first that was found; it
+// is not safe for a terminal. Without a word nothing is found.
+func (f *Finder) Find(title string) (snippet string, ok bool) {
+	if len(f.words) == 0 {
+		return "", false
+	}
+	return f.texts.find(f.words, title)
 }

@@ -10,8 +10,10 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/at"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/gateway"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // runAt runs the subcommand with the sessions of a gateway.
@@ -33,6 +35,8 @@ func (o *Options) runAt(ctx context.Context) error {
 	switch o.Verb {
 	case List:
 		return o.App.Paged(func() error { return o.listAt(ctx, h.Conn()) })
+	case Search:
+		return o.App.Paged(func() error { return o.searchAt(ctx, h.Conn()) })
 	case Delete:
 		return o.deleteAt(ctx, h.Conn())
 	}
@@ -57,18 +61,74 @@ func (o *Options) runAt(ctx context.Context) error {
 	return o.exportTo(about, read)
 }
 
-// listAt prints the sessions of the gateway.
-func (o *Options) listAt(ctx context.Context, c *acp.ClientConn) error {
+// sessionsAt returns the sessions of the gateway that the flags mean, the latest first.
+func (o *Options) sessionsAt(ctx context.Context, c *acp.ClientConn) ([]at.Session, error) {
 	cwd := ""
 	if o.Here {
 		cwd = o.App.Cwd
 	}
 	all, err := at.Sessions(ctx, c, cwd)
+	if name := o.agent(); name != "" {
+		all = slices.DeleteFunc(all, func(s at.Session) bool { return s.Agent != name })
+	}
+	return all, err
+}
+
+// searchAt prints the sessions of the gateway that have the words.
+func (o *Options) searchAt(ctx context.Context, c *acp.ClientConn) error {
+	all, err := o.sessionsAt(ctx, c)
 	if err != nil {
 		return err
 	}
-	if name := o.agent(); name != "" {
-		all = slices.DeleteFunc(all, func(s at.Session) bool { return s.Agent != name })
+	found := []at.Session{}
+	for _, s := range all {
+		if n := o.limit(); n >= 0 && len(found) == n {
+			break
+		}
+		f := store.NewFinder(o.Words)
+		page := func(r *gateway.HistoryRequest) (*gateway.HistoryAnswer, error) {
+			return gateway.HistoryMethod.Call(ctx, c.Conn(), r)
+		}
+		err := gateway.Past(s.ID, page, func(u *gateway.PastUpdate) error {
+			if u.Child == "" && u.Kind != gateway.PastNotice {
+				f.Update(u.Update)
+			}
+			return nil
+		})
+		if acp.IsSessionNotFound(err) {
+			continue // it was deleted meanwhile, or is not shared any more
+		}
+		if c.Version() < 2 || errors.Is(err, jsonrpc.ErrMethodNotFound) {
+			return exitcode.Errorf(exitcode.Protocol, "that server cannot be searched: it is no gateway of acp")
+		}
+		if err != nil {
+			return at.Refusal(err)
+		}
+		var ok bool
+		if s.Snippet, ok = f.Find(s.Title); ok {
+			found = append(found, s)
+		}
+	}
+	if len(found) == 0 && !o.JSON {
+		_, err := fmt.Fprintln(o.App.Err, "no matches")
+		return err
+	}
+	return at.Print(o.App, found, o.JSON, o.now())
+}
+
+// now returns the time.
+func (o *Options) now() time.Time {
+	if o.Now != nil {
+		return o.Now()
+	}
+	return time.Now()
+}
+
+// listAt prints the sessions of the gateway.
+func (o *Options) listAt(ctx context.Context, c *acp.ClientConn) error {
+	all, err := o.sessionsAt(ctx, c)
+	if err != nil {
+		return err
 	}
 	if n := o.limit(); n >= 0 && len(all) > n {
 		all = all[:n]
@@ -77,11 +137,7 @@ func (o *Options) listAt(ctx context.Context, c *acp.ClientConn) error {
 		_, err := fmt.Fprintln(o.App.Err, "no sessions")
 		return err
 	}
-	now := time.Now()
-	if o.Now != nil {
-		now = o.Now()
-	}
-	return at.Print(o.App, all, o.JSON, now)
+	return at.Print(o.App, all, o.JSON, o.now())
 }
 
 // storedAt describes a session of the gateway in the words of those that are stored here.

@@ -255,10 +255,7 @@ func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked 
 		}
 		short = shortener(all)
 	}
-	now := time.Now()
-	if o.Now != nil {
-		now = o.Now()
-	}
+	now := o.now()
 	header := []string{"ID", "AGENT", "WHEN", "TURNS", "DIRECTORY", "TITLE"}
 	if asked {
 		header = slices.Insert(header, 4, "FROM")

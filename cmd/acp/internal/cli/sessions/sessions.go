@@ -144,9 +144,7 @@ With --at, the sessions are those of a gateway instead (see acp serve).`,
 		if set != nil {
 			set(o, sub)
 		}
-		if verb != Search {
-			sub.Flags().StringVar(&o.At, "at", "", app.AtUsage)
-		}
+		sub.Flags().StringVar(&o.At, "at", "", app.AtUsage)
 		cmd.AddCommand(sub)
 	}
 	ids := func(o *Options, args []string) { o.IDs = args }
@@ -174,7 +172,11 @@ With --at, the sessions are those of a gateway instead (see acp serve).`,
 	add(Search, "search WORDS", "Find sessions by words in titles and messages", cobra.MinimumNArgs(1), func(o *Options, c *cobra.Command) {
 		o.listFlags(c)
 		c.Long = `Find stored sessions that contain all the given words in their title or messages. Each
-word matches the beginning of a word; letter case and accents do not matter.`
+word matches the beginning of a word; letter case and accents do not matter.
+
+With --at, the sessions are those of a gateway, the latest first. Their histories are read
+until the limit is reached: on a server with many long sessions that takes a while, and
+--here or a small --limit makes it shorter.`
 		c.ValidArgsFunction = nil
 	}, func(o *Options, args []string) { o.Words = strings.Join(args, " ") })
 	return cmd
