@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -197,6 +198,7 @@ func page(dir string, t *bytes.Buffer) error {
 	}
 	var f struct {
 		Bytes, Processors                       int
+		CPU, Day                                string
 		FirstRow, Open, Frames, Updates, Scroll []float64
 		Chromium                                string
 	}
@@ -212,7 +214,7 @@ func page(dir string, t *bytes.Buffer) error {
 		}
 		fmt.Fprintf(t, "| %s | %.0f %s (%.0f–%.0f) | %s | %s |\n", what, median, unit, list[0], list[len(list)-1], target, said)
 	}
-	fmt.Fprintf(t, "\n## The page\n\nBy `make bench-web`, in %s without a window and without a graphics processor, on a machine with %d processors that also run the server and the agent.\n\n| | | target | |\n|---|---|---|---|\n", f.Chromium, f.Processors)
+	fmt.Fprintf(t, "\n## The page\n\nBy `make bench-web`, in %s without a window and without a graphics processor, on %s, on a machine with %d processors (%s) that also run the server and the agent.\n\n| | | target | |\n|---|---|---|---|\n", f.Chromium, f.Day, f.Processors, cmp.Or(f.CPU, "unknown"))
 	fmt.Fprintf(t, "| transferred, compressed | %.0f kB | ≤ 200 kB | %s |\n", float64(f.Bytes)/1000, map[bool]string{true: "met", false: "missed"}[f.Bytes <= 200_000])
 	row("first row of the list, from an empty cache, with 51 sessions", "ms", "≤ 300 ms", f.FirstRow, func(m float64) bool { return m <= 300 })
 	row("a session of 10,000 updates opens", "ms", "≤ 500 ms", f.Open, func(m float64) bool { return m <= 500 })

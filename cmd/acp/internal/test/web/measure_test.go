@@ -9,7 +9,9 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
@@ -27,6 +29,8 @@ type figures struct {
 	Scroll    []float64 `json:"scroll"`   // frames in the worst second, while somebody scrolls up in a session of 100,000 updates
 	Chromium  string    `json:"chromium"`
 	Processor int       `json:"processors"`
+	CPU       string    `json:"cpu,omitempty"` // where the system says it
+	Day       string    `json:"day"`
 }
 
 const (
@@ -107,6 +111,12 @@ func TestMeasure(t *testing.T) {
 	f.Scroll = r.scrolls(tb)
 	tb.Eval(`navigator.userAgent.match(/Chrome\/[\d.]+/)[0]`, &f.Chromium)
 	tb.Eval(`navigator.hardwareConcurrency`, &f.Processor)
+	f.Day = time.Now().UTC().Format(time.DateOnly)
+	if said, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		_, rest, _ := strings.Cut(string(said), "model name")
+		line, _, _ := strings.Cut(strings.TrimLeft(rest, "\t :"), "\n")
+		f.CPU = line
+	}
 	data, err := json.MarshalIndent(&f, "", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -148,9 +148,26 @@ export class Fold {
   private later() {
     if ((this.dirty.size > 0 || this.grown) && !this.frame && !this.silent) {
       // Frames do not come while the page is hidden.
-      this.frame = document.hidden ? -1 : requestAnimationFrame(() => this.flush());
-      if (this.frame === -1) setTimeout(() => this.flush(), 250);
+      this.frame = -1;
+      if (document.hidden) setTimeout(() => this.flush(), 250);
+      else if (performance.now() >= this.rests) this.frame = requestAnimationFrame(() => this.shown());
+      else setTimeout(() => this.frame === -1 && (this.frame = requestAnimationFrame(() => this.shown())), this.rests - performance.now());
     }
+  }
+
+  private rests = 0; // until when nothing is shown
+
+  // shown is flush in a frame. What takes long to draw is drawn less often: at most half of the time.
+  private shown() {
+    const begin = performance.now();
+    this.flush();
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => { // the frame is drawn
+      port1.close();
+      const end = performance.now();
+      this.rests = end + Math.min(end - begin, 100) - 8;
+    };
+    port2.postMessage(null);
   }
 
   // flush shows what has changed.

@@ -5,6 +5,7 @@ import { client, methods, RequestError, type ClientConnection, type CreateElicit
 import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-client";
 import type { Change } from "./sessions";
 import { own, to, type Decided, type Presence, type Queued } from "./meta";
+import { PacedSocket } from "./paced";
 import { prose } from "./parts/text";
 import { isOfTeam, renews, teamLogin, wasOfTeam } from "./team";
 
@@ -29,13 +30,6 @@ export interface Handlers {
 export class NoConnection extends Error {
   constructor() {
     super("No connection");
-  }
-}
-
-// A Socket asks for no subprotocol, and takes no headers, which browsers do not let a page set.
-class Socket extends WebSocket {
-  constructor(url: string) {
-    super(url);
   }
 }
 
@@ -122,7 +116,7 @@ export class Link {
       app.onNotification(own("sessions"), pass<Change>, ({ params }) => h.sessions(params));
       const url = new URL("/acp", location.href);
       url.protocol = url.protocol.replace("http", "ws");
-      c = app.connect(createWebSocketStream(url.href, { WebSocket: Socket as never }));
+      c = app.connect(createWebSocketStream(url.href, { WebSocket: PacedSocket as never }));
       const known = await within(c, c.agent.request(methods.agent.initialize, {
         protocolVersion: 2,
         info: { name: "acp-web", title: "acp in a browser", version: "1" },
