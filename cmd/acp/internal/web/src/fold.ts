@@ -156,11 +156,16 @@ export class Fold {
   }
 
   private rests = 0; // until when nothing is shown
+  private drew = 0; // when something was last shown
+  private row = 0; // how often that was, without a pause
 
-  // shown is flush in a frame. What takes long to draw is drawn less often: at most half of the time.
+  // shown is flush in a frame. What goes on and takes long to draw is drawn less often: at most half of the time.
   private shown() {
     const begin = performance.now();
+    this.row = begin - this.drew < 200 ? this.row + 1 : 0;
+    this.drew = begin;
     this.flush();
+    if (this.row < 4) return;
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => { // the frame is drawn
       port1.close();

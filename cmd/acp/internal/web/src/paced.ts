@@ -2,7 +2,8 @@
 // keep the page so busy with reading that it is drawn a few times a second only.
 
 const free = 20; // ms after a frame in which messages are read at once, for as long as nothing waits
-const burst = 250; // ms in which everything is read at once after silence, such as what a session begins with
+const few = 8; // messages between two frames that are read at once in any case: answers, as a rule
+const burst = 500; // ms in which everything is read at once after silence, such as what a session begins with
 const silence = 500; // ms
 const slice = 14; // ms of reading between two frames, once something waits
 const most = 20_000; // messages that wait; when there are more, all are read, whatever that does to the frames
@@ -15,6 +16,7 @@ export class PacedSocket extends WebSocket {
   private drawn = 0; // when the last frame was drawn
   private came = -silence; // when the last message came
   private began = 0; // when the first one came after silence
+  private passed = 0; // messages since the last frame
   private step = 32; // messages that are read in a slice
   private due = false;
   private readonly wrapped = new Map<Listener, Listener>();
@@ -44,7 +46,7 @@ export class PacedSocket extends WebSocket {
     if (now - this.came >= silence) this.began = now;
     if (!this.due) this.drawn = now; // nothing was to be drawn
     this.came = now;
-    if (this.next === this.waiting.length && (now - this.drawn < free || now - this.began < burst)) {
+    if (this.next === this.waiting.length && (++this.passed <= few || now - this.drawn < free || now - this.began < burst)) {
       read();
     } else {
       this.waiting.push(read);
@@ -74,6 +76,7 @@ export class PacedSocket extends WebSocket {
       gone = true;
       clearTimeout(soon);
       this.due = false;
+      this.passed = 0;
       const begin = (this.drawn = performance.now());
       if (this.waiting.length === 0) return;
       this.read(document.hidden ? most : this.step);
