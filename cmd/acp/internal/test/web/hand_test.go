@@ -88,11 +88,13 @@ func (h *hand) tabTo(element string) {
 // click presses the button of the mouse where an element is.
 func (h *hand) click(element string) {
 	h.t.Helper()
-	h.Until(fmt.Sprintf(`(%s) && !(%[1]s).disabled`, element))
-	var at struct{ X, Y float64 }
-	h.Eval(fmt.Sprintf(`(%s).scrollIntoView({block: "nearest"})`, element), nil)
-	h.Drawn()
-	h.Eval(fmt.Sprintf(`(() => { const r = (%s).getBoundingClientRect(); return {X: r.left + r.width / 2, Y: r.top + r.height / 2}; })()`, element), &at)
+	var at *struct{ X, Y float64 }
+	for at == nil { // it may be drawn anew in between
+		h.Until(fmt.Sprintf(`(%s) && !(%[1]s).disabled`, element))
+		h.Eval(fmt.Sprintf(`void (%s)?.scrollIntoView({block: "nearest"})`, element), nil)
+		h.Drawn()
+		h.Eval(fmt.Sprintf(`(() => { const r = (%s)?.getBoundingClientRect(); return r ? {X: r.left + r.width / 2, Y: r.top + r.height / 2} : null; })()`, element), &at)
+	}
 	for _, kind := range []string{"mouseMoved", "mousePressed", "mouseReleased"} {
 		p := chromium.Object{"type": kind, "x": at.X, "y": at.Y}
 		if kind != "mouseMoved" {
