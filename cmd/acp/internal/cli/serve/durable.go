@@ -74,12 +74,7 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 		}
 	}
 	d.node, d.logger = node, o.App.Logger.With("node", node)
-	if d.log, err = o.Cluster.open(ctx, dir, func(session string, err error) {
-		if session != "" {
-			err = fmt.Errorf("session %s: %w", session, err)
-		}
-		o.note(err.Error())
-	}); err != nil {
+	if d.log, err = o.Cluster.open(ctx, dir, o.alarm); err != nil {
 		return nil, err
 	}
 	lease, err := d.log.Lease(ctx, node)
@@ -278,6 +273,14 @@ const leaseTime = 365 * 24 * time.Hour
 
 // heldFor is how long agents wait for this program to be back.
 const heldFor = time.Minute
+
+// alarm says what the log finds wrong: with a session, or with "" as a whole.
+func (o *Options) alarm(session string, err error) {
+	if session != "" {
+		err = fmt.Errorf("session %s: %w", session, err)
+	}
+	o.note(err.Error())
+}
 
 // Close ends the agents and closes everything. Clients must have left.
 func (d *durable) Close() error {
