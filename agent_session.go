@@ -50,7 +50,7 @@ type AgentSession struct {
 	asked      sessionRequest  // what the client asked for, the last time it opened the session
 	meta       json.RawMessage // of the answer that opens the session
 	title      string
-	options    []SessionConfigOption
+	options    sessionOptions
 	commands   []AvailableCommand
 	announced  bool // the client has received options and commands
 	turn       *Turn
@@ -172,21 +172,21 @@ func (s *AgentSession) Title() string {
 func (s *AgentSession) Options() []SessionConfigOption {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.options)
+	return slices.Clone(s.options.list)
 }
 
 // Option returns the value of an option that is chosen from a list, or "".
 func (s *AgentSession) Option(id SessionConfigID) SessionConfigValueID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return optionValue(s.options, id)
+	return optionValue(s.options.list, id)
 }
 
 // OptionOn returns the value of an option that is on or off.
 func (s *AgentSession) OptionOn(id SessionConfigID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return optionOn(s.options, id)
+	return optionOn(s.options.list, id)
 }
 
 // SetOptions sets the session's options in the order in which they are to be
@@ -210,9 +210,9 @@ func (s *AgentSession) changeOptions(change func([]SessionConfigOption) ([]Sessi
 	}
 	defer s.releaseSending()
 	s.mu.Lock()
-	options, err := change(s.options)
+	options, err := change(s.options.list)
 	if err == nil {
-		s.options = options
+		s.replaceOptions(options)
 	}
 	announced := s.announced
 	s.mu.Unlock()

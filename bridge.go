@@ -362,8 +362,9 @@ func (l *bridgeLink) opened(s *AgentSession, d *ClientSession, err error) error 
 	}
 	s.SetID(d.ID())
 	s.SetAnswerMeta(d.Meta())
-	s.replaceOptions(d.Options())
 	s.mu.Lock()
+	s.options.of = d.Options
+	s.replaceOptions(d.Options())
 	s.commands = d.Commands()
 	s.mu.Unlock()
 	s.keepApart() // our ids stand beside the agent's, which may be of the same make
@@ -444,19 +445,7 @@ func (l *bridgeLink) list(ctx context.Context, _ *AgentConn, q *SessionQuery) (*
 }
 
 func (l *bridgeLink) setOption(ctx context.Context, s *AgentSession, id SessionConfigID, v SessionConfigOptionValue) error {
-	d := l.session(s.ID()).down
-	if err := d.SetOption(ctx, id, v); err != nil {
-		return err
-	}
-	s.replaceOptions(d.Options())
-	return nil
-}
-
-// replaceOptions is SetOptions without notifying the client.
-func (s *AgentSession) replaceOptions(options []SessionConfigOption) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.options = options
+	return l.session(s.ID()).down.SetOption(ctx, id, v)
 }
 
 // A bridgedTurn is a prompt on its way from the client to the agent, and then its

@@ -85,7 +85,7 @@ func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 		}
 		return
 	case *ConfigOptionUpdate:
-		_ = s.SetOptions(v.ConfigOptions...)
+		_ = s.changeOptions(func([]SessionConfigOption) ([]SessionConfigOption, error) { return v.ConfigOptions, nil })
 		return
 	case *SessionInfoUpdate:
 		s.mu.Lock()

@@ -227,7 +227,7 @@ func (p *agentV1) opened(s *AgentSession) (modes *acpv1.SessionModeState, option
 			_ = p.update(s.ctx, s, u) // if it fails the answer does, too
 		}
 	}
-	options, modes = s.toV1.Options(s.options)
+	options, modes = s.toV1.Options(s.options.list)
 	return modes, options, s.meta
 }
 
@@ -237,7 +237,7 @@ func (p *agentV1) registerInSession(mux *jsonrpc.Mux) {
 		return p.c.cancel(ctx, SessionID(r.SessionID))
 	})
 	acpv1.MethodSessionSetConfigOption.Handle(mux, func(ctx context.Context, r *acpv1.SetSessionConfigOptionRequest) (*acpv1.SetSessionConfigOptionResponse, error) {
-		s, err := p.c.setOption(ctx, SessionID(r.SessionID), SessionConfigID(r.ConfigID), translate.OptionValueFromV1(r.Value))
+		s, options, err := p.c.setOption(ctx, SessionID(r.SessionID), SessionConfigID(r.ConfigID), translate.OptionValueFromV1(r.Value))
 		if err != nil {
 			return nil, err
 		}
@@ -245,7 +245,7 @@ func (p *agentV1) registerInSession(mux *jsonrpc.Mux) {
 		if err := p.tellMode(ctx, s); err != nil {
 			return nil, err
 		}
-		return &acpv1.SetSessionConfigOptionResponse{ConfigOptions: p.options(s)}, nil
+		return &acpv1.SetSessionConfigOptionResponse{ConfigOptions: p.options(s, options)}, nil
 	})
 	acpv1.MethodSessionSetMode.Handle(mux, func(ctx context.Context, r *acpv1.SetSessionModeRequest) (*acpv1.SetSessionModeResponse, error) {
 		return nil, p.choose(ctx, SessionID(r.SessionID), "modeId", string(r.ModeID), translate.ModeOptionID)
@@ -282,7 +282,7 @@ func (p *agentV1) choose(ctx context.Context, id SessionID, field, value string,
 	if !ok {
 		return invalidParams(field, "there is nothing to choose from")
 	}
-	if _, err := p.c.setOption(ctx, id, option, &SessionConfigOptionValueID{Value: SessionConfigValueID(value)}); err != nil {
+	if _, _, err := p.c.setOption(ctx, id, option, &SessionConfigOptionValueID{Value: SessionConfigValueID(value)}); err != nil {
 		if errors.Is(err, jsonrpc.ErrInvalidParams) {
 			return invalidParams(field, "no such value")
 		}
@@ -291,9 +291,8 @@ func (p *agentV1) choose(ctx context.Context, id SessionID, field, value string,
 	return s.sendNow(ctx, func() SessionUpdate { return &ConfigOptionUpdate{ConfigOptions: s.Options()} })
 }
 
-// options are a session's options as the client can show them.
-func (p *agentV1) options(s *AgentSession) []acpv1.SessionConfigOption {
-	list := s.Options()
+// options returns options of a session as the client can show them.
+func (p *agentV1) options(s *AgentSession, list []SessionConfigOption) []acpv1.SessionConfigOption {
 	if s.acquire(s.ctx) != nil {
 		return nil
 	}

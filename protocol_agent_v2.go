@@ -111,7 +111,7 @@ func (p *agentV2) registerSessions(mux *jsonrpc.Mux) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return &acpv2.NewSessionResponse{SessionID: s.id, ConfigOptions: s.options, AvailableCommands: s.commands, Meta: s.meta}, nil
+		return &acpv2.NewSessionResponse{SessionID: s.id, ConfigOptions: s.options.list, AvailableCommands: s.commands, Meta: s.meta}, nil
 	})
 	acpv2.MethodSessionFork.Handle(mux, func(ctx context.Context, r *acpv2.ForkSessionRequest) (*acpv2.ForkSessionResponse, error) {
 		s, err := p.c.open(ctx, &sessionRequest{r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta}, r.SessionID)
@@ -120,7 +120,7 @@ func (p *agentV2) registerSessions(mux *jsonrpc.Mux) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return &acpv2.ForkSessionResponse{SessionID: s.id, ConfigOptions: s.options, AvailableCommands: s.commands, Meta: s.meta}, nil
+		return &acpv2.ForkSessionResponse{SessionID: s.id, ConfigOptions: s.options.list, AvailableCommands: s.commands, Meta: s.meta}, nil
 	})
 	acpv2.MethodSessionResume.Handle(mux, p.resume)
 	acpv2.MethodSessionList.Handle(mux, func(ctx context.Context, r *acpv2.ListSessionsRequest) (*acpv2.ListSessionsResponse, error) {
@@ -169,7 +169,7 @@ func (p *agentV2) resume(ctx context.Context, r *acpv2.ResumeSessionRequest) (*a
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &acpv2.ResumeSessionResponse{ConfigOptions: s.options, AvailableCommands: s.commands, Meta: s.meta}, nil
+	return &acpv2.ResumeSessionResponse{ConfigOptions: s.options.list, AvailableCommands: s.commands, Meta: s.meta}, nil
 }
 
 func (p *agentV2) registerInSession(mux *jsonrpc.Mux) {
@@ -178,11 +178,11 @@ func (p *agentV2) registerInSession(mux *jsonrpc.Mux) {
 		return p.c.cancel(ctx, r.SessionID)
 	})
 	acpv2.MethodSessionSetConfigOption.Handle(mux, func(ctx context.Context, r *acpv2.SetSessionConfigOptionRequest) (*acpv2.SetSessionConfigOptionResponse, error) {
-		s, err := p.c.setOption(ctx, r.SessionID, r.ConfigID, r.Value)
+		_, options, err := p.c.setOption(ctx, r.SessionID, r.ConfigID, r.Value)
 		if err != nil {
 			return nil, err
 		}
-		return &acpv2.SetSessionConfigOptionResponse{ConfigOptions: s.Options()}, nil
+		return &acpv2.SetSessionConfigOptionResponse{ConfigOptions: options}, nil
 	})
 	acpv2.MethodToolCallCancel.Handle(mux, func(_ context.Context, r *acpv2.CancelToolCallRequest) (*acpv2.CancelToolCallResponse, error) {
 		return nil, p.cancelEntity(r.SessionID, "toolCallId", string(r.ToolCallID), toolCancelKey(r.ToolCallID))

@@ -139,6 +139,9 @@ func (t *ToV1) advertised(dst []acpv1.SessionUpdate, u acpv2.SessionUpdate) []ac
 	return dst
 }
 
+// ForgetMode has the next update of the options tell the client the mode even if it is one that it knows.
+func (t *ToV1) ForgetMode() { t.mode = "" }
+
 // Options converts the settings with which a session opens, for its result:
 // without booleans unless the client advertises them, and with the modes made
 // from the option of category mode, nil without one.
