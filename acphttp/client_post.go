@@ -186,10 +186,9 @@ func (s *clientStream) postOnce(o outgoing) error {
 // answer. Any other 400 or 408 comes from HTTP itself, which a request did not reach whole.
 func (s *clientStream) refusal(resp *http.Response) error {
 	said := statusOf(resp)
-	if s.numbered && said.Status == statusClientGone {
-		return &tornError{said} // our own server says so when it is to give up a request
-	}
-	if s.numbered && isTorn(said.Status) && resp.Header.Get(HeaderConnectionID) == "" {
+	torn := said.Status == statusClientGone || // so says our own server when it gives up a request
+		isTorn(said.Status) && resp.Header.Get(HeaderConnectionID) == ""
+	if s.numbered && torn {
 		return &tornError{said}
 	}
 	return said
