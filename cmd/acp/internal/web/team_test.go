@@ -72,7 +72,7 @@ func TestToIssuer(t *testing.T) {
 		{"back to somebody else", "GET", from("https://evil.example"), page, 400, ""},
 		{"back to nobody", "GET", "/login/team", page, 400, ""},
 		{"to another page", "GET", from("http://127.0.0.1:7842") + "&at=", page, 303, "http://127.0.0.1:7842/login/team/back"},
-		{"to what is no session", "GET", "/login/team?from=" + url.QueryEscape("http://127.0.0.1:7842") + "&at=" + url.QueryEscape("//evil.example/"), page, 400, ""},
+		{"to a page that is not a session", "GET", "/login/team?from=" + url.QueryEscape("http://127.0.0.1:7842") + "&at=" + url.QueryEscape("//evil.example/"), page, 400, ""},
 		{"another method", "POST", from("http://127.0.0.1:7842"), own, 405, ""},
 	} {
 		d, s := newSchool(t)

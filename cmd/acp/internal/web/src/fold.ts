@@ -3,6 +3,7 @@
 import { signal, type Signal } from "@preact/signals";
 import type { AvailableCommand, BackgroundWork, ContentBlock, SessionConfigOption, SessionUpdate, StateUpdate, TerminalExitStatus, ToolCallContent, ToolCallUpdate, UpdateSessionNotification, UsageUpdate } from "@agentclientprotocol/sdk/experimental/v2";
 import { parentOf, said } from "./meta";
+import { afterTask } from "./task";
 import { recordOf } from "./window";
 
 // An Entry is something that is shown. rev changes whenever it does. at and last are the first and the last record that it
@@ -166,13 +167,10 @@ export class Fold {
     this.drew = begin;
     this.flush();
     if (this.row < 4) return;
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => { // the frame is drawn
-      port1.close();
+    afterTask(() => {
       const end = performance.now();
       this.rests = end + Math.min(end - begin, 100) - 8;
-    };
-    port2.postMessage(null);
+    });
   }
 
   // flush shows what has changed.

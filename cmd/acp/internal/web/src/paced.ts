@@ -1,6 +1,8 @@
 // A WebSocket whose messages leave the browser time to draw. An agent that says a thousand things a second would otherwise
 // keep the page so busy with reading that it is drawn a few times a second only.
 
+import { afterTask } from "./task";
+
 const free = 20; // ms after a frame in which messages are read at once, for as long as nothing waits
 const few = 8; // messages between two frames that are read at once in any case: answers, as a rule
 const burst = 500; // ms in which everything is read at once after silence, such as what a session begins with
@@ -80,14 +82,10 @@ export class PacedSocket extends WebSocket {
       const begin = (this.drawn = performance.now());
       if (this.waiting.length === 0) return;
       this.read(document.hidden ? most : this.step);
-      // What is read is handled in microtasks, so the next task shows how long that took.
-      const { port1, port2 } = new MessageChannel();
-      port1.onmessage = () => {
-        port1.close();
+      afterTask(() => { // what is read is handled in microtasks
         const took = performance.now() - begin;
         this.step = Math.max(8, Math.min(2000, Math.round(this.step * Math.max(0.5, Math.min(2, slice / Math.max(took, 0.1))))));
-      };
-      port2.postMessage(null);
+      });
       this.later();
     };
     const soon = setTimeout(go, document.hidden ? 0 : 250);
