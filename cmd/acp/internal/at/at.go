@@ -274,15 +274,19 @@ func Table(w io.Writer, table [][]string, width int, below ...string) error {
 		}
 		b.WriteString(line + "\n")
 		if row < len(below) && below[row] != "" {
-			text := below[row]
-			if width > 0 {
-				text = ansi.Truncate(text, max(width-4, 1), "…")
-			}
-			b.WriteString("    " + text + "\n")
+			b.WriteString(Below(below[row], width))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// Below returns the line of a text that belongs to the row above it, in a table of a width as that of [Table].
+func Below(text string, width int) string {
+	if width > 0 {
+		text = ansi.Truncate(text, max(width-4, 1), "…")
+	}
+	return "    " + text + "\n"
 }
 
 // Width returns the width of the terminal on which a command prints, or 0 if its output is none.

@@ -94,9 +94,9 @@ type Gateway struct {
 	work  sync.WaitGroup
 	ctx   context.Context // until the gateway closes
 	stop  context.CancelFunc
-	// ending is closed endFor after Close was called, and endOnce is for that.
-	ending  chan struct{}
-	endOnce sync.Once
+	// ending ends endFor after Close was called, by giveUp.
+	ending context.Context
+	giveUp context.CancelFunc
 
 	started   time.Time
 	watching  atomic.Int64          // clients of sessions
@@ -143,7 +143,7 @@ func New(cfg Config) *Gateway {
 		sessions: make(map[string]*session), deleting: make(map[string]int), running: make(map[*backend]bool),
 	}
 	g.ctx, g.stop = context.WithCancel(context.Background())
-	g.ending = make(chan struct{})
+	g.ending, g.giveUp = context.WithCancel(context.Background())
 	g.north = g.agent()
 	g.work.Go(g.expire)
 	if cfg.Retention != (Retention{}) {
@@ -185,7 +185,7 @@ const endFor = 10 * time.Second
 // left before. If the log cannot be written, the error says so, and Close returns nevertheless: what is tried again then is
 // given up after 10 s.
 func (g *Gateway) Close() error {
-	defer time.AfterFunc(endFor, func() { g.endOnce.Do(func() { close(g.ending) }) }).Stop()
+	defer time.AfterFunc(endFor, g.giveUp).Stop()
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()

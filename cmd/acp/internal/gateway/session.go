@@ -112,7 +112,7 @@ func (s *session) claim(ctx context.Context) error {
 	s.log = newWriter(s.ctx, own, s.lost, func(err error) {
 		s.logger().Warn("gateway: the log cannot be written, and is tried again", "error", err)
 	})
-	s.log.observe, s.log.ending = s.appending, s.g.ending
+	s.log.observe, s.log.ending = s.appending, s.g.ending.Done()
 	s.g.work.Go(s.log.run)
 	s.mu.Lock()
 	s.idle = time.AfterFunc(s.g.cfg.IdleAgent, s.rest)

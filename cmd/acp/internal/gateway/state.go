@@ -21,7 +21,7 @@ func (s *session) insist(state string) error {
 		if !noted {
 			s.logger().Warn("gateway: the state of a session cannot be kept, and is tried again", "state", state, "error", err)
 		}
-		if !triesAgain(s.ctx, s.g.ending) {
+		if !triesAgain(s.ctx, s.g.ending.Done()) {
 			return err
 		}
 	}
@@ -33,5 +33,5 @@ func (s *session) pause(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	return triesAgain(ctx, s.g.ending)
+	return triesAgain(ctx, s.g.ending.Done())
 }

@@ -214,7 +214,7 @@ func TestRevoked(t *testing.T) {
 	last.Next(t)
 	r.Close()
 	if b.Count()+c.Count() > 0 {
-		t.Error("somebody is told who must not be")
+		t.Error("a device that must not be sent a message is sent one")
 	}
 }
 
@@ -386,7 +386,7 @@ func TestMethods(t *testing.T) {
 			t.Errorf("%+v may subscribe", p)
 		}
 	}
-	// The browser was paired anew: it is told once.
+	// The browser was paired anew: it is sent each message once.
 	again, _, err := r.cfg.Store.Add(t.Context(), "phone-2", identity.Grant{User: "ann", Role: identity.Approver})
 	if err != nil {
 		t.Fatal(err)
@@ -396,7 +396,7 @@ func TestMethods(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.cfg.Store.Subscription(t.Context(), d.ID); !errors.Is(err, identity.ErrNotFound) {
-		t.Errorf("the browser is told twice: %v", err)
+		t.Errorf("the browser is sent each message twice: %v", err)
 	}
 	for i := range identity.MaxSubscriptions - 1 {
 		r.device(fmt.Sprintf("d%d", i), "ann", false)

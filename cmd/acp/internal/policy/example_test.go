@@ -51,12 +51,12 @@ func TestExample(t *testing.T) {
 		agent, dir string
 		want       string // the reason of the first refusal
 	}{
-		{"oidc:cy", []string{"dev"}, "gemini", "/srv/work/dev/x", ""},
-		{"oidc:cy", []string{"dev"}, "other", "/srv/work/dev", "policy.agent"},
-		{"oidc:cy", []string{"dev"}, "claude", "/srv/work", "policy.directory"},
+		{"oidc:cy", []string{"dev"}, "gemini", "/srv/code/dev/x", ""},
+		{"oidc:cy", []string{"dev"}, "other", "/srv/code/dev", "policy.agent"},
+		{"oidc:cy", []string{"dev"}, "claude", "/srv/code", "policy.directory"},
 		{"jo", []string{"dev"}, "other", "/home/jo/work", ""},
-		{"jo", nil, "other", "/srv/work/dev", "policy.directory"},
-		{"al", nil, "gemini", "/srv/work/dev", "policy.agent"},
+		{"jo", nil, "other", "/srv/code/dev", "policy.directory"},
+		{"al", nil, "gemini", "/srv/code/dev", "policy.agent"},
 	} {
 		p := s.User(tt.name, tt.groups)
 		got := reasonOf(t, p.Agent(tt.agent))

@@ -80,15 +80,13 @@ func (o *Options) searchAt(ctx context.Context, c *acp.ClientConn) error {
 	if err != nil {
 		return err
 	}
+	page := pages(ctx, c)
 	found := []at.Session{}
 	for _, s := range all {
 		if n := o.limit(); n >= 0 && len(found) == n {
 			break
 		}
 		f := store.NewFinder(o.Words)
-		page := func(r *gateway.HistoryRequest) (*gateway.HistoryAnswer, error) {
-			return gateway.HistoryMethod.Call(ctx, c.Conn(), r)
-		}
 		err := gateway.Past(s.ID, page, func(u *gateway.PastUpdate) error {
 			if u.Child == "" && u.Kind != gateway.PastNotice {
 				f.Update(u.Update)

@@ -282,11 +282,7 @@ func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked 
 	for i, l := range lines {
 		b.WriteString(l + "\n")
 		if i > 0 && rows[i-1].Snippet != "" {
-			snippet := safetext.Line(rows[i-1].Snippet, 300)
-			if width > 0 {
-				snippet = ansi.Truncate(snippet, max(width-4, 1), "…")
-			}
-			b.WriteString("    " + snippet + "\n")
+			b.WriteString(at.Below(safetext.Line(rows[i-1].Snippet, 300), width))
 		}
 	}
 	_, err := fmt.Fprint(o.App.Out, b.String())

@@ -29,10 +29,8 @@ const recording export.Format = "acptrace"
 // recordAt writes a recording of a session of a gateway, with its prompts and the ends of its turns. Of a server that
 // does not have its history it writes what that sends to a client that loads the session.
 func (o *Options) recordAt(ctx context.Context, c *acp.ClientConn, agent roster.Agent, found at.Session) error {
-	page := func(r *gateway.HistoryRequest) (*gateway.HistoryAnswer, error) {
-		return gateway.HistoryMethod.Call(ctx, c.Conn(), r)
-	}
-	_, err := gateway.HistoryMethod.Call(ctx, c.Conn(), &gateway.HistoryRequest{SessionID: found.ID, Limit: 1})
+	page := pages(ctx, c)
+	_, err := page(&gateway.HistoryRequest{SessionID: found.ID, Limit: 1})
 	past := c.Version() > 1 && !errors.Is(err, jsonrpc.ErrMethodNotFound)
 	write := func(w io.Writer) error {
 		if past {
@@ -49,6 +47,13 @@ func (o *Options) recordAt(ctx context.Context, c *acp.ClientConn, agent roster.
 		name = filepath.Join(o.App.Cwd, name)
 	}
 	return o.written(writeFile(name, o.Force, write))
+}
+
+// pages returns what asks a gateway for the histories of its sessions.
+func pages(ctx context.Context, c *acp.ClientConn) func(*gateway.HistoryRequest) (*gateway.HistoryAnswer, error) {
+	return func(r *gateway.HistoryRequest) (*gateway.HistoryAnswer, error) {
+		return gateway.HistoryMethod.Call(ctx, c.Conn(), r)
+	}
 }
 
 // written reports how the export to a file has ended.
