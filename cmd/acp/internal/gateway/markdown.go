@@ -204,6 +204,22 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
+// Apply adds the update to a conversation. What subagents have said is not part of it, and changes nothing.
+func (u *PastUpdate) Apply(c *transcript.Conversation) error {
+	if u.Child != "" || u.Update == nil {
+		return nil
+	}
+	update, err := acpv2.UnmarshalSessionUpdate(u.Update)
+	if err != nil {
+		return err
+	}
+	c.Apply(update)
+	if end := (&transcript.TurnEnd{StopReason: u.StopReason, Error: u.Error}); u.Kind == PastEnd && !end.IsClean() {
+		c.TurnEnded(end) // no update says that
+	}
+	return nil
+}
+
 // markdown returns the text of a session up to a record, or up to where it is damaged.
 func (g *Gateway) markdown(ctx context.Context, info *engine.Session, last uint64) ([]byte, error) {
 	if g.cfg.Markdown == nil {
@@ -215,18 +231,10 @@ func (g *Gateway) markdown(ctx context.Context, info *engine.Session, last uint6
 			return errRead
 		}
 		u, err := pastOf(info.ID, &r)
-		if err != nil || u == nil || u.Update == nil {
+		if err != nil || u == nil {
 			return err
 		}
-		update, err := acpv2.UnmarshalSessionUpdate(u.Update)
-		if err != nil {
-			return err
-		}
-		said.Apply(update)
-		if end := (&transcript.TurnEnd{StopReason: u.StopReason, Error: u.Error}); u.Kind == PastEnd && !end.IsClean() {
-			said.TurnEnded(end) // no update says that
-		}
-		return nil
+		return u.Apply(said)
 	})
 	damage := (*engine.DamageError)(nil)
 	switch {

@@ -240,3 +240,23 @@ func TestExportEnds(t *testing.T) {
 		t.Errorf("%+v, %v", text, err)
 	}
 }
+
+// TestExportSubagents: a text has what the agent said, without what its subagents said in conversations of their own.
+func TestExportSubagents(t *testing.T) {
+	r := newRig(t, delegating())
+	r.g.cfg.Markdown = func(w io.Writer, _ *engine.Session, said *transcript.Snapshot) error {
+		for e := range said.Entries() {
+			if m, ok := e.(*transcript.Message); ok {
+				fmt.Fprintf(w, "%s|", m.Text())
+			}
+		}
+		return nil
+	}
+	c := r.connect(2)
+	s := c.new(t)
+	say(t, s, "one two")
+	text, err := ExportMethod.Call(t.Context(), c.conn.Conn(), &ExportRequest{SessionID: s.ID()})
+	if err != nil || text.Text != "one two|before after|" {
+		t.Errorf("%+v, %v", text, err)
+	}
+}

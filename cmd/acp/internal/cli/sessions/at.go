@@ -9,11 +9,13 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/at"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/gateway"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/jsonrpc"
+	"github.com/goacp/acp/transcript"
 )
 
 // runAt runs the subcommand with the sessions of a gateway.
@@ -47,18 +49,42 @@ func (o *Options) runAt(ctx context.Context) error {
 	if o.Verb == Export && o.Format == recording {
 		return o.recordAt(ctx, h.Conn(), agent, found)
 	}
-	s, how, err := h.Restore(ctx, found.ID)
+	about, read, err := o.readAt(ctx, h, found)
 	if err != nil {
 		return err
 	}
-	if how == acp.RestoredNew {
-		return exitcode.Errorf(exitcode.Protocol, "the server cannot load session %s", safetext.Line(string(found.ID), 100))
-	}
-	about, read := o.storedAt(found, s.Title()), s.Snapshot()
 	if o.Verb == Show {
 		return o.App.Paged(func() error { return o.write(about, read) })
 	}
 	return o.exportTo(about, read)
+}
+
+// readAt returns a session of the server: what its history has, with how its turns have ended or, if the server has no
+// history, what it sends to a client that loads the session.
+func (o *Options) readAt(ctx context.Context, h *backend.Host, found at.Session) (about store.Session, read *transcript.Snapshot, err error) {
+	if c := h.Conn(); c.Version() > 1 {
+		said, damaged := transcript.New(store.Bounds()), false
+		page := pages(ctx, c)
+		err := gateway.Past(found.ID, func(r *gateway.HistoryRequest) (*gateway.HistoryAnswer, error) {
+			res, err := page(r)
+			damaged = damaged || err == nil && res.Damaged
+			return res, err
+		}, func(u *gateway.PastUpdate) error { return u.Apply(said) })
+		if damaged {
+			fmt.Fprintf(o.App.Err, "acp: session %s: the history is damaged; this is what comes before\n", safetext.Line(string(found.ID), 100))
+		}
+		if !errors.Is(err, jsonrpc.ErrMethodNotFound) {
+			return o.storedAt(found, ""), said.Snapshot(), at.Refusal(err)
+		}
+	}
+	s, how, err := h.Restore(ctx, found.ID)
+	if err != nil {
+		return about, nil, err
+	}
+	if how == acp.RestoredNew {
+		return about, nil, exitcode.Errorf(exitcode.Protocol, "the server cannot load session %s", safetext.Line(string(found.ID), 100))
+	}
+	return o.storedAt(found, s.Title()), s.Snapshot(), nil
 }
 
 // sessionsAt returns the sessions of the gateway that the flags mean, the latest first.
