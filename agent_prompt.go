@@ -266,12 +266,13 @@ func (c *AgentConn) refuse(id SessionID, req *jsonrpc.Request) {
 // sessions outlive that can tell it apart.
 var errCloses = fmt.Errorf("%w: %w", ErrCancelled, ErrSessionClosed)
 
-// cancelPrompts cancels the prompts of a session that have arrived so far. It reports
-// whether there are any.
+// cancelPrompts cancels the prompts of a session that have arrived so far, the latest
+// first: once the one that runs is cancelled, so are those that wait for its end. It
+// reports whether there are any.
 func (c *AgentConn) cancelPrompts(id SessionID, cause error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range c.prompts[id] {
+	for _, p := range slices.Backward(c.prompts[id]) {
 		p.cancel(cause)
 	}
 	return len(c.prompts[id]) > 0

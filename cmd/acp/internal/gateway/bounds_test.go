@@ -34,11 +34,8 @@ func TestOwnTurns(t *testing.T) {
 			waiting = append(waiting, s.Prompt(t.Context(), acp.Text("x")))
 		}
 		other := r.connect(version).load(t, s.ID()).Prompt(t.Context(), acp.Text("y"))
-		gs := r.g.session(string(s.ID()))
-		for n := 0; n < 2; { // what runs, and that of the other client: its own wait behind the first one
-			gs.mu.Lock()
-			n = len(gs.queue)
-			gs.mu.Unlock()
+		for _, reply := range waiting[maxOwnTurns:] { // they are refused while the first one runs
+			_, _ = reply.Wait()
 		}
 		close(goOn)
 		for _, reply := range append(waiting, running, other) {

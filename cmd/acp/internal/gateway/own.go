@@ -236,9 +236,32 @@ func (o *ownTurn) hasStarted() bool {
 // cancels cancels a prompt of the client, if that wants it: it has cancelled the session's prompts, or this one. It
 // reports whether it does; the client may have left, or closed the session, instead.
 func (w *watcher) cancels(o *ownTurn, cause error) bool {
-	if errors.Is(cause, acp.ErrSessionClosed) || !errors.Is(cause, acp.ErrCancelled) && !errors.Is(cause, jsonrpc.ErrRequestCancelled) {
+	if !wantsCancelled(cause) {
 		return false
 	}
+	// What the client has cancelled with it, and waits for its end, must not run then.
+	var behind []*ownTurn
+	w.mu.Lock()
+	if i := slices.Index(w.own, o); i >= 0 {
+		behind = slices.Clone(w.own[i+1:])
+	}
+	w.mu.Unlock()
+	for _, later := range slices.Backward(behind) {
+		if wantsCancelled(context.Cause(later.ctx)) {
+			w.cancelOwn(later)
+		}
+	}
+	w.cancelOwn(o)
+	return true
+}
+
+// wantsCancelled reports whether the client has cancelled a prompt, by the reason why its context is done, if it is.
+func wantsCancelled(cause error) bool {
+	return !errors.Is(cause, acp.ErrSessionClosed) && (errors.Is(cause, acp.ErrCancelled) || errors.Is(cause, jsonrpc.ErrRequestCancelled))
+}
+
+// cancelOwn cancels a prompt of the client.
+func (w *watcher) cancelOwn(o *ownTurn) {
 	w.mu.Lock()
 	o.cancelled = true
 	lost, again := o.lost && !o.isUnsent(), o.again
@@ -254,7 +277,6 @@ func (w *watcher) cancels(o *ownTurn, cause error) bool {
 		}
 		w.place().cancelRunning(w.now().canceller(), id)
 	}
-	return true
 }
 
 // cancel is called when a client cancels what others have asked for. Its own prompts are cancelled by the library.
@@ -322,12 +344,16 @@ func (w *watcher) finish(ctx, here context.Context, o *ownTurn) {
 	w.mu.Unlock()
 }
 
+// leads reports whether a prompt is the first of those of the client that are not answered, so that the library starts its
+// turn as soon as it may. The caller holds w.mu.
+func (w *watcher) leads(o *ownTurn) bool { return len(w.own) > 0 && w.own[0] == o }
+
 // ends notes how a turn of the client itself has ended, and the position of the record that says so.
 func (w *watcher) ends(o *ownTurn, end turnEnd, at json.RawMessage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o.end, o.position = end, at
-	if o.hasStarted() { // otherwise the library says nothing of its end, perhaps because earlier prompts are before it
+	if o.hasStarted() || w.leads(o) { // otherwise the library may not say so, because earlier prompts are before it
 		w.ending = o
 	}
 }

@@ -306,12 +306,17 @@ func (w *watcher) owns(id acp.MessageID) *ownTurn {
 func (w *watcher) arrive(o *ownTurn) {
 	w.mu.Lock()
 	o.begun = true
+	done := o.turn.done
+	if w.leads(o) {
+		done = nil // the library starts it now, or answers it, however fast the agent is
+	}
 	w.mu.Unlock()
 	w.begins(o.id)
 	close(o.arrived)
 	select {
 	case <-o.started:
-	case <-o.turn.done:
+	case <-o.told: // it was cancelled before
+	case <-done:
 	case <-w.ctx.Done():
 	}
 }
