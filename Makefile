@@ -5,13 +5,16 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test race lint cross vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-tap bench-web bench-gateway bench-cluster bench-network torture bench-harness docs ci
+.PHONY: help test test-long race lint cross vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-tap bench-web bench-gateway bench-cluster bench-network torture bench-harness docs ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## run the tests of the library and the program
 	go test work
+
+test-long: ## run the tests that take long, which go test leaves out (about 10 minutes)
+	.ci/long
 
 race: ## the same under the race detector
 	go test -race work
@@ -37,12 +40,9 @@ check-generated: ## fail if they are stale
 web: ## write the page of the gateway from its sources (needs the network once)
 	go generate ./cmd/acp/internal/web
 
-check-web: ## fail if the page is stale, its types are wrong, or axe finds something (needs Node, and the network once)
+check-web: ## fail if the page is stale or its types are wrong (needs Node, and the network once)
 	go run ./cmd/acp/internal/web/bundle -dir cmd/acp/internal/web -check
 	cd cmd/acp/internal/web && npm ci --ignore-scripts --no-audit --no-fund && npx tsc -p .
-	ACP_AXE=require go test -count=1 ./cmd/acp/internal/web/bundle
-	ACP_AXE=require go test -count=1 -run TestAccessible ./cmd/acp/internal/test/web -all
-	ACP_AXE=require go test -count=1 -run TestAxe ./cmd/acp/internal/record/page
 
 fuzz: ## run the fuzz targets of the wire for FUZZTIME (20s), all others for FUZZSHORT (5s)
 	.ci/fuzz $(FUZZTIME) $(FUZZSHORT)
@@ -89,12 +89,12 @@ bench-cluster: ## measure faults of nodes that share PostgreSQL, into bench/gate
 
 bench-network: ## prompt through faulty networks, into bench/gateway/network.jsonl and bench/GATEWAY.md (about 3 minutes; with PostgreSQL if it is there)
 	rm -f bench/gateway/network.jsonl
-	cd cmd/acp && NETWORK_PROMPTS=50 NETWORK_REPORT=$(CURDIR)/bench/gateway/network.jsonl go test -count=1 -timeout 30m -run TestNetwork ./internal/test/torture
+	cd cmd/acp && ACP_TESTS=all NETWORK_PROMPTS=50 NETWORK_REPORT=$(CURDIR)/bench/gateway/network.jsonl go test -count=1 -timeout 30m -run TestNetwork ./internal/test/torture
 	cd bench && GOWORK=off go run ./gateway -kept
 
 torture: ## kill each part of a gateway 1,000 times and write bench/gateway/torture.jsonl (about 7 minutes)
 	rm -f bench/gateway/torture.jsonl
-	cd cmd/acp && TORTURE_KILLS=1000 TORTURE_REPORT=$(CURDIR)/bench/gateway/torture.jsonl go test -count=1 -timeout 60m ./internal/test/torture
+	cd cmd/acp && ACP_TESTS=all TORTURE_KILLS=1000 TORTURE_REPORT=$(CURDIR)/bench/gateway/torture.jsonl go test -count=1 -timeout 60m ./internal/test/torture
 
 bench-harness: ## give six agents the same tasks and write bench/HARNESS.md (about 10 minutes; after real-agents)
 	cd bench && GOWORK=off go run ./harness -write

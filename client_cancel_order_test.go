@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -371,7 +372,7 @@ func TestClientCancelPairs(t *testing.T) {
 	pairs := *cancelPairs
 	if pairs == 0 {
 		pairs = 3000
-		if testing.Short() || raceEnabled {
+		if !long.All() {
 			pairs = 300
 		}
 	}

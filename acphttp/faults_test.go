@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/internal/remotetest"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -86,7 +87,7 @@ func TestResumed(t *testing.T) {
 // TestCutAtRandom cuts one long turn a thousand times.
 func TestCutAtRandom(t *testing.T) {
 	cuts, updates := 1000, 10000
-	if testing.Short() {
+	if !long.All() {
 		cuts, updates = 100, 2000
 	}
 	s := &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 4 << 20}}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/internal/remotetest"
 )
 
@@ -19,7 +20,7 @@ import (
 // after the grace, and nothing of it is left.
 func TestMany(t *testing.T) {
 	count := 10_000
-	if testing.Short() {
+	if !long.All() {
 		count = 1000
 	}
 	agent := remotetest.Counting()

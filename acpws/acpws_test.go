@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acptest"
 	"github.com/goacp/acp/acpws"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/internal/remotetest"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -234,7 +235,7 @@ func TestCut(t *testing.T) {
 // reorders nothing, however often its WebSocket is cut.
 func TestResumed(t *testing.T) {
 	cuts, updates := 1000, 10000
-	if testing.Short() {
+	if !long.All() {
 		cuts, updates = 100, 2000
 	}
 	for version := 1; version <= 2; version++ {

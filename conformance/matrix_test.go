@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/goacp/acp/internal/long"
 )
 
 // TestRules holds what loading does not: every rule with a scenario has a
@@ -82,9 +84,22 @@ func checkClient(t *testing.T, d defect, skip ...string) *Report {
 
 // matrixAll tries every rule on every fixture, as make matrix does, which takes a
 // quarter of an hour. Otherwise each fixture meets its own rule and one in sampled of the others,
-// the same ones each time. Under the race detector, which makes all of it several times slower, that
-// are fewer, and only one fixture in tried is there.
+// the same ones each time. Without ACP_TESTS=all, and under the race detector, which makes all of it several times slower,
+// those are fewer, and only one fixture in tried is there.
 var matrixAll = os.Getenv("CONFORMANCE_ALL") != ""
+
+// One in sampled rules meets the fixture of another, and one in tried fixtures is there.
+var sampled, tried = samples()
+
+func samples() (sampled, tried uint32) {
+	switch {
+	case raceEnabled:
+		return 1000, 6
+	case long.All():
+		return 60, 1
+	}
+	return 1000, 3
+}
 
 // heavy are rules that take long: they are never part of a sample.
 var heavy = []string{

@@ -15,7 +15,7 @@ import (
 // long makes TestMonitorLong go over a million frames, 1 GB:
 //
 //	go test ./conformance -run TestMonitorLong -long -v
-var long = flag.Bool("long", false, "monitor a conversation of a million frames")
+var longRecording = flag.Bool("long", false, "monitor a conversation of a million frames")
 
 // traffic makes the frames of a long conversation, about 1 kB each.
 type traffic struct {
@@ -66,7 +66,7 @@ func (c *traffic) next() (trace.Direction, []byte) {
 // cores that were busy with other things, with a heap of 4 MB.
 func TestMonitorLong(t *testing.T) {
 	frames := 50_000
-	if *long {
+	if *longRecording {
 		frames = 1_000_000
 	} else if testing.Short() {
 		frames = 10_000

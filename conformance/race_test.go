@@ -2,7 +2,4 @@
 
 package conformance
 
-const (
-	sampled = 1000
-	tried   = 6
-)
+const raceEnabled = true

@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/long"
 )
 
 // TestRefusedOnce: a tool call that does not say what it is about is taken for what was refused, one for
@@ -86,6 +87,7 @@ func TestActsAreBounded(t *testing.T) {
 // TestActBytesAreBounded: whatever an agent tells of its tool calls, what is remembered is within
 // maxActsBytes each for calls and terminals.
 func TestActBytesAreBounded(t *testing.T) {
+	long.Test(t)
 	long := strings.Repeat("x", 1<<20)
 	path := "/" + strings.Repeat("p", maxActText-1)
 	var locations []acp.ToolCallLocation

@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -205,6 +206,7 @@ func TestShortOutput(t *testing.T) {
 
 // TestManyOutputs: many commands that print for long at the same time need little memory.
 func TestManyOutputs(t *testing.T) {
+	long.Test(t)
 	var r recorded
 	piece := numbered(0, 4<<10)
 	for i := range 40 {

@@ -10,6 +10,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -162,6 +163,7 @@ func TestOftenHeld(t *testing.T) {
 // TestManyCounted: more commands and tool calls than are counted do not have the ends of those before
 // forgotten.
 func TestManyCounted(t *testing.T) {
+	long.Test(t)
 	var r recorded
 	piece := numbered(0, 96<<10) // the beginning, and more
 	r.tell(outputChunk("first", piece))

@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/internal/long"
 )
 
 // whoForm is a form with one field.
@@ -164,7 +165,7 @@ func TestForm(t *testing.T) {
 // one decision for each question.
 func TestFormRace(t *testing.T) {
 	rounds := 100
-	if testing.Short() {
+	if !long.All() {
 		rounds = 10
 	}
 	r := formRig(t)
@@ -244,6 +245,7 @@ func TestFormElsewhere(t *testing.T) {
 
 // TestFormAskedAgain: a client that comes back is asked again, and one that has dismissed a form is not: the others decide.
 func TestFormAskedAgain(t *testing.T) {
+	long.Test(t)
 	versions(t, func(t *testing.T, version, agent int) {
 		r := formRig(t)
 		r.max = agent

@@ -22,6 +22,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -487,7 +488,7 @@ func TestPermissionRace(t *testing.T) {
 	rounds := 200
 	if n, err := strconv.Atoi(os.Getenv("GATEWAY_ROUNDS")); err == nil {
 		rounds = n
-	} else if testing.Short() {
+	} else if !long.All() {
 		rounds = 20
 	}
 	r := newRig(t, talking(nil))

@@ -27,6 +27,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/cmd/acp/internal/holder"
 	"github.com/goacp/acp/internal/leaktest"
+	"github.com/goacp/acp/internal/long"
 )
 
 const (
@@ -165,7 +166,7 @@ func startServer(t *testing.T, dir string, env ...string) (url string, kill func
 // thing once and in order; the turn has ended; and nothing has run twice.
 func TestKilled(t *testing.T) {
 	rounds := 15
-	if testing.Short() {
+	if !long.All() {
 		rounds = 4
 	}
 	dir := t.TempDir()
@@ -295,7 +296,7 @@ func TestHeldKilled(t *testing.T) {
 	for version := 1; version <= 2; version++ {
 		t.Run(strconv.Itoa(version), func(t *testing.T) {
 			kills := 30
-			if testing.Short() {
+			if !long.All() {
 				kills = 5
 			}
 			dir := t.TempDir()

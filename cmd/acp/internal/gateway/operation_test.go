@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -122,6 +123,7 @@ func sendOperation(t *testing.T, s *acp.ClientSession, text, operation string) *
 // TestOperationMoves: prompts that have a name survive the node that had them. One that waited runs on the next node;
 // one that was sent again while it ran ends as it did.
 func TestOperationMoves(t *testing.T) {
+	long.Test(t)
 	dir := t.TempDir()
 	a := newMember(t, dir, "a", talking(nil))
 	b := newMember(t, dir, "b", talking(nil))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/internal/long"
 )
 
 // values are those of the option of choosing.
@@ -52,7 +53,7 @@ func TestOptionLastWriter(t *testing.T) {
 		s := one.new(t)
 		sessions := []*acp.ClientSession{s, two.load(t, s.ID()), three.load(t, s.ID())}
 		rounds := 40
-		if testing.Short() {
+		if !long.All() {
 			rounds = 10
 		}
 		for round := range rounds {

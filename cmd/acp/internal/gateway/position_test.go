@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -208,7 +209,7 @@ func TestBadPositions(t *testing.T) {
 // TestEndBeforeNext: the end of a client's own turn comes before what follows it in the log.
 func TestEndBeforeNext(t *testing.T) {
 	rounds := 100
-	if testing.Short() {
+	if !long.All() {
 		rounds = 10
 	}
 	for version := 1; version <= 2; version++ {
@@ -240,7 +241,7 @@ func TestEndBeforeNext(t *testing.T) {
 			}
 			wire.mu.Unlock()
 			if said < 0 || ended < 0 || next > said && next < ended {
-				t.Fatalf("version %d, round %d: said %d, ended %d, next %d", version, i, said, ended, next)
+				t.Fatalf("version %d, round %d: said %d, ended %d, next %d:\n%s", version, i, said, ended, next, bytes.Join(wire.frames[from:], []byte("\n")))
 			}
 		}
 	}

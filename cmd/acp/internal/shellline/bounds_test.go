@@ -7,11 +7,13 @@ import (
 
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/shellline"
+	"github.com/goacp/acp/internal/long"
 )
 
 // TestBounds: what is said of lines that are large in some way is within the bounds, and no pattern
 // allows what is beyond.
 func TestBounds(t *testing.T) {
+	long.Test(t)
 	rules := []acphost.Rule{{Effect: acphost.EffectAllow, Commands: []string{"ls *", "sudo *", "bash *"}}}
 	var deny acphost.Rule
 	deny.Effect = acphost.EffectDeny

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/internal/long"
 )
 
 // small makes the log of a small conversation, and returns its bytes and those of the lines.
@@ -57,7 +59,11 @@ func TestTruncated(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	id, data, lines := small(t, s)
 	name := filepath.Join(s.dir, logName(id, 1))
-	for n := range len(data) {
+	every := 1
+	if !long.All() {
+		every = 11
+	}
+	for n := 0; n < len(data); n += every {
 		if err := os.WriteFile(name, data[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +99,11 @@ func TestFlipped(t *testing.T) {
 	id, data, lines := small(t, s)
 	name := filepath.Join(s.dir, logName(id, 1))
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 400 {
+	times := 400
+	if !long.All() {
+		times = 40
+	}
+	for range times {
 		at, bit := random.IntN(len(data)), random.IntN(8)
 		broken := bytes.Clone(data)
 		broken[at] ^= 1 << bit

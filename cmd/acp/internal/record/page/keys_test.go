@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/trace"
 )
 
@@ -17,6 +18,7 @@ const (
 
 // TestKeyboard goes through everything without a mouse.
 func TestKeyboard(t *testing.T) {
+	long.Test(t)
 	_, tb := serve(t, demoOptions(), demo()...)
 	tb.Until(`document.querySelectorAll('.row').length > 10 && document.activeElement.id === 'grid'`)
 	for _, step := range []struct {
@@ -82,6 +84,7 @@ func TestKeyboard(t *testing.T) {
 }
 
 func TestFilters(t *testing.T) {
+	long.Test(t)
 	_, tb := serve(t, demoOptions(), demo()...)
 	tb.Until(`document.querySelectorAll('.row').length > 10`)
 	shown := func(want string) {

@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/trace"
 )
 
 // TestManyFrames has as many as people record in a day.
 func TestManyFrames(t *testing.T) {
+	long.Test(t)
 	const n = 100_000
 	s, tb := serve(t, Options{})
 	many(n, func(r *trace.Record) { s.Feed(r) })
@@ -198,6 +200,7 @@ func TestEmpty(t *testing.T) {
 }
 
 func TestLongFrame(t *testing.T) {
+	long.Test(t)
 	text := ""
 	for i := range 9000 {
 		text += fmt.Sprintf("line %d\\n", i)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/trace"
 )
 
@@ -47,6 +48,7 @@ func demoOptions() Options {
 }
 
 func TestScreens(t *testing.T) {
+	long.Test(t)
 	_, tb := serve(t, demoOptions(), demo()...)
 	tb.Until(`document.querySelectorAll('.row').length > 10`)
 	check := func(name string) {

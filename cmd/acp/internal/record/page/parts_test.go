@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/goacp/acp/internal/long"
 )
 
 // pixel is a picture.
@@ -57,6 +59,7 @@ func TestPrinted(t *testing.T) {
 
 // TestAxe: axe finds nothing against any view, in both schemes, narrow and wide.
 func TestAxe(t *testing.T) {
+	long.Test(t)
 	axe, err := os.ReadFile(filepath.Join("..", "..", "web", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		if os.Getenv("ACP_AXE") == "require" {

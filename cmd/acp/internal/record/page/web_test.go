@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp/conformance"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/trace"
 )
 
@@ -562,6 +563,7 @@ func TestClose(t *testing.T) {
 
 // A page that does not go is left.
 func TestCloseStuck(t *testing.T) {
+	long.Test(t)
 	s := newServer(t, Options{})
 	follow(t, client(t, s), s, "").to("hello")
 	s.Close()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/trace"
 )
 
@@ -127,7 +128,7 @@ func lines(b []byte) (out [][]byte) {
 // in, and the recorder gets it line by line.
 func TestIdentical(t *testing.T) {
 	runs := 10000
-	if testing.Short() {
+	if !long.All() {
 		runs = 500
 	}
 	var workers sync.WaitGroup

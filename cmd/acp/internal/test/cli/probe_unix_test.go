@@ -31,6 +31,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/gateway"
 	"github.com/goacp/acp/cmd/acp/internal/identity"
 	"github.com/goacp/acp/cmd/acp/internal/remote"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -171,6 +172,7 @@ func (s *team) client(t *testing.T, url, credential string, said func(string)) *
 
 // TestProbes: what attacks a server is refused, and nothing secret is in its log.
 func TestProbes(t *testing.T) {
+	long.Test(t)
 	s := newTeam(t, "")
 	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: time.Minute}}
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/goacp/acp/cmd/acp/internal/cli"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -98,6 +100,12 @@ func TestScript(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Files: scripts,
+		Condition: func(cond string) (bool, error) {
+			if cond == "all" {
+				return long.All(), nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MCP_URL", servers.URL)
 			e.Values[servedKey{}] = map[string]*served{}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/test/terminal"
+	"github.com/goacp/acp/internal/long"
 )
 
 // chat talks to the agent of this package.
@@ -24,6 +25,7 @@ func (d *desk) chat(args ...string) *terminal.Screen {
 
 // TestBig shows a message of 20 MB from its first line to its last, and keeps it.
 func TestBig(t *testing.T) {
+	long.Test(t)
 	d := newDesk(t)
 	s := d.chat("scripted")
 	s.Type("big\r")
@@ -100,6 +102,7 @@ func TestCrash(t *testing.T) {
 // TestKill kills the program in a turn: nothing survives, and everything that was
 // shown comes back.
 func TestKill(t *testing.T) {
+	long.Test(t)
 	for _, agent := range []string{"scripted", "deaf"} {
 		t.Run(agent, func(t *testing.T) {
 			if agent == "deaf" && runtime.GOOS != "linux" {

@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/goacp/acp/internal/long"
 )
 
 // TestSessions goes back to an earlier session by the picker. Sessions of
 // subagents are no sessions that one goes back to.
 func TestSessions(t *testing.T) {
+	long.Test(t)
 	d := newDesk(t)
 	s := d.start(80, 24)
 	s.Wait("type a prompt")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/goacp/acp/cmd/acp/internal/test/terminal"
+	"github.com/goacp/acp/internal/long"
 )
 
 // TestStart looks at the program as it is found when it was started without
@@ -70,6 +71,7 @@ func TestTurn(t *testing.T) {
 // TestWork looks at a plan, a command that runs with its output, and a prompt that
 // waits for its end, with and without colours.
 func TestWork(t *testing.T) {
+	long.Test(t)
 	for _, env := range []string{"NO_COLOR=", "NO_COLOR=1"} {
 		d := newDesk(t)
 		d.env = append(d.env, env)
@@ -108,6 +110,7 @@ func TestWide(t *testing.T) {
 
 // TestPicture makes the picture that README.md shows, and the same on a light terminal.
 func TestPicture(t *testing.T) {
+	long.Test(t)
 	t.Run("dark", func(t *testing.T) {
 		d := newDesk(t)
 		d.env = []string{"COLORTERM=truecolor"}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/goacp/acp/internal/long"
 )
 
 // kinder is a script of a model that changes a greeting.
@@ -36,6 +38,7 @@ say You can run it with your own tests.
 // TestModel looks at a turn of the built-in agent with a model, and at the options that
 // belong to it.
 func TestModel(t *testing.T) {
+	long.Test(t)
 	d := newDesk(t)
 	d.env = []string{"COLORTERM=truecolor"}
 	file := filepath.Join(d.home, "kinder.script")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
+	"github.com/goacp/acp/internal/long"
 )
 
 // onTmpfs mounts a file system of a size at the directory, or skips the test.
@@ -165,6 +166,7 @@ func (l *loop) trigger() string {
 // TestDiskTurnsReadOnly: a file system that finds an error becomes read-only under the server, in a turn. Nothing is shown
 // then that is not kept, the server says why and can be ended, and what was kept is there once the file system is repaired.
 func TestDiskTurnsReadOnly(t *testing.T) {
+	long.Test(t)
 	l := new(loop)
 	r := newRig(t, onLoop(t, l))
 	r.begin()
@@ -205,6 +207,7 @@ func TestDiskTurnsReadOnly(t *testing.T) {
 // TestDiskSlow: commits that take long, and longer than the engine waits for them, delay what is shown and nothing
 // else.
 func TestDiskSlow(t *testing.T) {
+	long.Test(t)
 	r := newRig(t)
 	r.begin()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -19,6 +19,7 @@ import (
 
 	"github.com/goacp/acp/acptest"
 	"github.com/goacp/acp/cmd/acp/internal/engine/postgres/pgtest"
+	"github.com/goacp/acp/internal/long"
 )
 
 // A network is what goes wrong between clients and the server: to requests, or to connections. random is theirs alone
@@ -161,6 +162,7 @@ func prompts(t *testing.T) int {
 // runs once and is answered so, and each question has one decision. Clients are those of the library, of both versions,
 // over HTTP and WebSockets; the log is SQLite's and PostgreSQL's.
 func TestNetwork(t *testing.T) {
+	long.Test(t)
 	t.Run("SQLite", func(t *testing.T) { testNetworks(t, func(int) string { return "" }) })
 	t.Run("PostgreSQL", func(t *testing.T) {
 		if testing.Short() {

@@ -8,11 +8,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/goacp/acp/internal/long"
 )
 
 // TestPaused: a server that stands still in the middle of a turn, and goes on, has lost nothing: what the agent said
 // meanwhile follows, and turns run to their end.
 func TestPaused(t *testing.T) {
+	long.Test(t)
 	r := newRig(t)
 	r.begin()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 )
 
 // An axe looks for what keeps people out of a page. It is in node_modules.
@@ -60,7 +61,7 @@ func looks(tb *chromium.Tab, f func(how string)) {
 // TestAccessible: axe finds nothing serious in any view of the page and in any dialog, in light and dark colours, wide and
 // narrow.
 func TestAccessible(t *testing.T) {
-	long(t)
+	long.Test(t)
 	a := newAxe(t)
 	r := newRig(t)
 	tb := shown(r)
@@ -139,7 +140,7 @@ func TestAccessible(t *testing.T) {
 // TestAccessibleOutside: the same for what is to be seen before a browser has become a device, and for whoever decides
 // whether it becomes one.
 func TestAccessibleOutside(t *testing.T) {
-	long(t)
+	long.Test(t)
 	a := newAxe(t)
 	r := newRig(t)
 	owner := r.page("")
@@ -179,7 +180,7 @@ func TestAccessibleOutside(t *testing.T) {
 // TestHeard: a conversation is a log, and a screen reader says what the agent has said once it has ended, and
 // what it asks, by a part of the page that is read as it changes.
 func TestHeard(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	tb := r.page("#/" + r.session())
 	prompt(tb, "say some words")

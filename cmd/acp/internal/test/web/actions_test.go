@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 )
 
 // pageOf opens the page in a browser of another user, who types the code of acp devices pair.
@@ -78,7 +79,7 @@ func rowOf(id string) string {
 
 // TestRename: who renames a session sees the name at once, and so does who has it open elsewhere.
 func TestRename(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	hands(t, r, func(t *testing.T, h *hand, id string) {
 		other := h.Another("http://" + r.address + "/#/" + id)
@@ -101,7 +102,7 @@ func TestRename(t *testing.T) {
 
 // TestFork: a fork is another session, which begins with what was said, and goes on by itself.
 func TestFork(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	hands(t, r, func(t *testing.T, h *hand, id string) {
 		prompt(h, "say before")
@@ -125,7 +126,7 @@ func TestFork(t *testing.T) {
 
 // TestArchive: a session that is archived is at the end of the list, and comes back.
 func TestArchive(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	hands(t, r, func(t *testing.T, h *hand, id string) {
 		h.Until(rowOf(id))
@@ -161,6 +162,7 @@ func saved(t *testing.T, tb *chromium.Tab, dir string) (name, content string) {
 
 // TestExport: the file that is saved is the session as acp sessions export writes it.
 func TestExport(t *testing.T) {
+	long.Test(t)
 	r := newRig(t)
 	hands(t, r, func(t *testing.T, h *hand, id string) {
 		prompt(h, "demo")
@@ -198,7 +200,7 @@ func TestExport(t *testing.T) {
 // TestShare: a session that is shared is in the list of the other user, who sees in it what the role permits, until the
 // share is taken back.
 func TestShare(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	bob := r.pageOf("bob", "approver")
 	bob.Until(`document.querySelector(".empty")`)
@@ -248,7 +250,7 @@ func (h *hand) choose(element, value string) {
 
 // TestSearch: the list has those sessions that have all words, in the title or in the directory, and all again without words.
 func TestSearch(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	other := r.session()
 	hands(t, r, func(t *testing.T, h *hand, id string) {
@@ -273,7 +275,7 @@ func TestSearch(t *testing.T) {
 
 // TestOptions: an option that is changed reaches the agent, and all pages have it.
 func TestOptions(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	hands(t, r, func(t *testing.T, h *hand, id string) {
 		prompt(h, "options")
@@ -314,6 +316,7 @@ func (h *hand) space() {
 
 // TestForm: a form of the agent is filled in and sent. What is needed and missing is said first.
 func TestForm(t *testing.T) {
+	long.Test(t)
 	r := newRig(t)
 	hands(t, r, func(t *testing.T, h *hand, id string) {
 		prompt(h, "form")
@@ -345,7 +348,7 @@ func TestForm(t *testing.T) {
 
 // TestSend: Ctrl+Enter sends a prompt, and stops what runs first. A button does the same.
 func TestSend(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	hands(t, r, func(t *testing.T, h *hand, id string) {
 		send := func(text string, button string) {
@@ -371,7 +374,7 @@ func TestSend(t *testing.T) {
 
 // TestStop: what runs is stopped by the button, and by Ctrl+. from where the prompt is written.
 func TestStop(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	hands(t, r, func(t *testing.T, h *hand, id string) {
 		prompt(h, "wait")
@@ -387,7 +390,7 @@ func TestStop(t *testing.T) {
 
 // TestCopy: the link and the ID of a session are on the clipboard.
 func TestCopy(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	hands(t, r, func(t *testing.T, h *hand, id string) {
 		for _, name := range []string{"clipboard-read", "clipboard-write"} {
@@ -403,7 +406,7 @@ func TestCopy(t *testing.T) {
 
 // TestDelete: a session is deleted only by who says so twice, and is gone from all lists then.
 func TestDelete(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	hands(t, r, func(t *testing.T, h *hand, id string) {
 		other := h.Another("http://" + r.address + "/")
@@ -428,7 +431,7 @@ func TestDelete(t *testing.T) {
 // TestDialogs: in all dialogs, the focus comes with Tab to everything that can be used, is seen there, and does not leave the
 // dialog. It returns to where it was.
 func TestDialogs(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	tb := shown(r)
 	h := &hand{Tab: tb, t: t, keys: true}

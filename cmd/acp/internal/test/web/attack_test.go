@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 )
 
 // attackBatch is how many attacks are in one turn: the page draws all of them.
@@ -99,7 +100,7 @@ func harmless(t *testing.T, tb *chromium.Tab, when string) {
 // TestAttacksServed: of what an agent says through a gateway, and of what files and directories are called, nothing runs on
 // the page, is styled or asks for anything: the policy of the page has nothing to refuse.
 func TestAttacksServed(t *testing.T) {
-	long(t)
+	long.Test(t)
 	file, err := filepath.Abs("../../web/testdata/xss.txt")
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
 	"github.com/goacp/acp/cmd/acp/internal/test/firefox"
+	"github.com/goacp/acp/internal/long"
 )
 
 // pageInFirefox opens the page in a Firefox, and pairs it with the token of the server as people do.
@@ -24,6 +25,7 @@ func (r *rig) pageInFirefox(address, at string) *firefox.Tab {
 
 // TestFirefox: in Firefox, too, somebody begins a session, sends prompts, and sees what the agent does.
 func TestFirefox(t *testing.T) {
+	long.Test(t)
 	firefox.Need(t)
 	r := newServer(t)
 	r.converse(r.pageInFirefox(r.address, ""))
@@ -31,6 +33,7 @@ func TestFirefox(t *testing.T) {
 
 // TestFirefoxQuestion: of two browsers that are asked the same, each answers once, and the question is gone from both.
 func TestFirefoxQuestion(t *testing.T) {
+	long.Test(t)
 	firefox.Need(t)
 	r := newRig(t)
 	id := r.session()
@@ -51,7 +54,7 @@ func TestFirefoxQuestion(t *testing.T) {
 // TestFirefoxOutages: a page in Firefox that is loaded again in the middle of a turn, or loses its network, has everything
 // once and in order.
 func TestFirefoxOutages(t *testing.T) {
-	long(t)
+	long.Test(t)
 	firefox.Need(t)
 	r := newServer(t)
 	id := r.session()

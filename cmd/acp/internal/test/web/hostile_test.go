@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 )
 
 // turns is a character that changes the order of others, and hostileText a text with it that a page must not take for its own.
@@ -68,7 +69,7 @@ func hostileTexts(from int, file string) (text, name string, err error) {
 // TestHostile: nothing that an agent, another client or the configuration can fill runs on the page, and each is shown, with
 // what changes the order of characters written out.
 func TestHostile(t *testing.T) {
-	long(t)
+	long.Test(t)
 	config := filepath.Join(t.TempDir(), "config.toml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, "[agents.%q]\ncommand = \"sh\"\n", hostileName), 0o600); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 )
 
 // wired opens the page in a browser of its own, over a wire.
@@ -54,6 +55,7 @@ const prompts = `[...document.querySelectorAll(".message.user:not(.sending)")].m
 // TestPromptElsewhere: a prompt that was written without a network is sent when there is one again, though another session
 // is open by then.
 func TestPromptElsewhere(t *testing.T) {
+	long.Test(t)
 	r := newRig(t)
 	first, second := r.session(), r.session()
 	other := r.page("#/" + first)
@@ -89,7 +91,7 @@ func TestPromptElsewhere(t *testing.T) {
 // TestPromptReloaded: a prompt that was written without a network is there after the page was loaded again, without a
 // network, and is sent when there is one.
 func TestPromptReloaded(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	id := r.session()
 	tb, w := wired(r, "#/"+id)
@@ -114,7 +116,7 @@ func TestPromptReloaded(t *testing.T) {
 // TestPromptArrived: a prompt that the gateway has, of which this page does not know that, is sent again when the page was
 // loaded again, runs once, and is shown once: one that has ended, one that runs, and one that waits.
 func TestPromptArrived(t *testing.T) {
-	long(t)
+	long.Test(t)
 	for _, state := range []string{"ended", "runs", "waits"} {
 		t.Run(state, func(t *testing.T) {
 			r := newRig(t)
@@ -208,7 +210,7 @@ func confide(tb *chromium.Tab) {
 // TestForgotten: whoever logs out, or is not known to the gateway any more, or becomes another user, leaves nothing in the
 // browser, in no tab and for no way back.
 func TestForgotten(t *testing.T) {
-	long(t)
+	long.Test(t)
 	for _, how := range []string{"log out", "revoked", "another user"} {
 		t.Run(how, func(t *testing.T) {
 			r := newRig(t)
@@ -274,7 +276,7 @@ func TestForgotten(t *testing.T) {
 // TestLogoutFails: a log-out that the gateway has not heard of says so, removes what is kept all the same, and is tried
 // again by hand, or when the page is loaded again.
 func TestLogoutFails(t *testing.T) {
-	long(t)
+	long.Test(t)
 	for _, again := range []string{"by hand", "loaded again"} {
 		t.Run(again, func(t *testing.T) {
 			r := newRig(t)
@@ -309,7 +311,7 @@ func TestLogoutFails(t *testing.T) {
 // TestOffline: an installed page opens without a network, and shows the sessions and the conversations that were open last,
 // each with its code and the colours of it, and says how old they are.
 func TestOffline(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	first, second := r.session(), r.session()
 	tb := r.page("#/" + first)

@@ -2,10 +2,15 @@
 
 package web
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goacp/acp/internal/long"
+)
 
 // TestLeave: a question stays open when a page whose prompt it is about leaves the session, or takes a prompt back that waits.
 func TestLeave(t *testing.T) {
+	long.Test(t)
 	r := newRig(t)
 	tb := shown(r)
 	var at string

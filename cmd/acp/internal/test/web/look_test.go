@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 )
 
 var update = flag.Bool("update", false, "write the pictures of the documentation")
@@ -35,7 +36,7 @@ const fits = `JSON.stringify([document.documentElement, document.body, ...docume
 
 // TestWidths: nothing is cut off or scrolls sideways on a phone, and when everything is twice as large.
 func TestWidths(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	tb := shown(r)
 	for name, m := range map[string]chromium.Object{
@@ -101,7 +102,7 @@ func TestKeyboard(t *testing.T) {
 
 // TestPrint: what is printed is the conversation, all of it, and nothing else.
 func TestPrint(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	tb := r.page("#/" + r.session())
 	prompt(tb, "demo")
@@ -146,6 +147,7 @@ func TestPrint(t *testing.T) {
 
 // TestPictures takes the pictures of the documentation, with -update.
 func TestPictures(t *testing.T) {
+	long.Test(t)
 	r := newRig(t)
 	tb := shown(r)
 	for name, f := range map[string]func(){
@@ -184,7 +186,7 @@ func escaped(t *testing.T, tb *chromium.Tab, where string, char int) {
 // TestNames: characters that are not seen, or that change the order of others, are written as escapes in names that agents
 // choose, wherever the page shows them.
 func TestNames(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	for _, char := range []int{0x202e, 0x2066, 0x7} {
 		tb := r.page("#/" + r.session())
@@ -212,7 +214,7 @@ func TestNames(t *testing.T) {
 
 // TestLetters: who does not want letters to act by themselves switches them off, also for a page that is loaded again.
 func TestLetters(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	tb := r.page("")
 	tb.Until(`document.querySelector(".list .empty")`)

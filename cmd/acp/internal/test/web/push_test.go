@@ -13,6 +13,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/push/pushtest"
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 )
 
 // subscribes makes a tab's browser one that has a push service, and a page of it one that says that nobody sees it as long
@@ -60,6 +61,7 @@ func openSettings(tb *chromium.Tab) {
 // TestPush: somebody has the browser say when a session waits. A question is pushed while nobody sees the page, without
 // what it says; the notification opens the session, and ends when that is seen.
 func TestPush(t *testing.T) {
+	long.Test(t)
 	service := pushtest.New(t)
 	t.Setenv("SSL_CERT_FILE", service.CertFile(t))
 	r := newRig(t, "--push-service", service.Host)
@@ -162,7 +164,7 @@ func TestPush(t *testing.T) {
 
 // TestPushNever: a browser that cannot have notifications says why.
 func TestPushNever(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	tb := chromium.Open(t, "about:blank")
 	r.pairAt(tb, r.address)
@@ -181,7 +183,7 @@ func TestPushNever(t *testing.T) {
 // TestPushElsewhere: a page that shows one session, and is in another one since its prompt there is not confirmed, does not
 // count as one that shows that.
 func TestPushElsewhere(t *testing.T) {
-	long(t)
+	long.Test(t)
 	service := pushtest.New(t)
 	t.Setenv("SSL_CERT_FILE", service.CertFile(t))
 	r := newRig(t, "--push-service", service.Host)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 )
 
 // late has questions with a text in them that globalThis.hold has reach the page only when arrive() is called, with a text that
@@ -31,6 +32,7 @@ const late = `(() => {
 // TestQuestionsOvertaken: of two questions that come again after a reconnect, the second one first, what is pressed for the
 // one that stood there does not answer the other, and they stand in their order once both are there.
 func TestQuestionsOvertaken(t *testing.T) {
+	long.Test(t)
 	r := newRig(t)
 	id := r.session()
 	w := newWire(t, r.address)
@@ -73,6 +75,7 @@ func TestQuestionsOvertaken(t *testing.T) {
 // TestTakenBack: a prompt that waits for another one is taken back into the field, with its files, and does not run but when
 // it is sent again.
 func TestTakenBack(t *testing.T) {
+	long.Test(t)
 	r := newRig(t)
 	tb := r.page("#/" + r.session())
 	prompt(tb, "wait")
@@ -101,7 +104,7 @@ func TestTakenBack(t *testing.T) {
 // TestTakenBackLost: a prompt is not lost that is taken back as the connection ends. It is neither sent again by itself, then
 // or after the page is loaded again, nor can it be taken back twice.
 func TestTakenBackLost(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	w := newWire(t, r.address)
 	tb := chromium.Open(t, "about:blank")

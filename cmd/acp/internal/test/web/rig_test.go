@@ -4,7 +4,6 @@ package web
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/cookiejar"
@@ -38,16 +37,6 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(0)
-}
-
-var all = flag.Bool("all", false, "run all tests, in some five minutes, and not only those that show that everything works")
-
-// long skips a test unless all were asked for.
-func long(t *testing.T) {
-	t.Helper()
-	if !*all {
-		t.Skip("it is long: go test ./cmd/acp/internal/test/web -all")
-	}
 }
 
 // token is that of the server.

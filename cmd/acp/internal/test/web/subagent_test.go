@@ -2,11 +2,16 @@
 
 package web
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goacp/acp/internal/long"
+)
 
 // TestSubagent: what a subagent does is below its name, and not among what the agent says; as it comes, and on a page that
 // is opened later.
 func TestSubagent(t *testing.T) {
+	long.Test(t)
 	r := newRig(t)
 	id := r.session()
 	live := r.page("#/" + id)

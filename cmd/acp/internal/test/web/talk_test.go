@@ -14,6 +14,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 )
 
 // quiet fails if the console has something to complain about.
@@ -80,7 +81,7 @@ func TestQuestion(t *testing.T) {
 
 // TestQuestions: of answers from two pages at once exactly one counts, many times.
 func TestQuestions(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	id := r.session()
 	tabs := []*chromium.Tab{r.page("#/" + id), r.page("#/" + id)}
@@ -122,6 +123,7 @@ const moment = `void (() => {
 // TestAnsweredElsewhere: what somebody presses in the moment in which another page answers the question does not answer the
 // next one, which is where the first one was.
 func TestAnsweredElsewhere(t *testing.T) {
+	long.Test(t)
 	r := newRig(t)
 	id := r.session()
 	a, b := r.page("#/"+id), r.page("#/"+id)
@@ -180,7 +182,7 @@ func numbers(n int) string {
 // TestReload: a page that is loaded again in the middle of a turn, and one that is opened later, have everything once and
 // in order.
 func TestReload(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	id := r.session()
 	tb := r.page("#/" + id)
@@ -327,7 +329,7 @@ func TestNetworkLoss(t *testing.T) {
 
 // TestServerKilled: the same if it is the server that ends, and comes back at once: its agents have lived on.
 func TestServerKilled(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	id := r.session()
 	tb := r.page("#/" + id)
@@ -348,7 +350,7 @@ func TestServerKilled(t *testing.T) {
 // TestLong: a session with many messages opens at its end, and what was before comes as somebody scrolls up, until the
 // first one.
 func TestLong(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	id := r.session()
 	conn := r.client(&acp.Client{})
@@ -379,7 +381,7 @@ func TestLong(t *testing.T) {
 
 // TestPlace: a page that is loaded again far above the end of a session shows what it showed before, at the same place.
 func TestPlace(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	id := r.session()
 	conn := r.client(&acp.Client{})

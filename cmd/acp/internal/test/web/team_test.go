@@ -22,6 +22,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 )
 
 // An issuer logs everybody in whom a browser sends, as one that knows them already.
@@ -85,7 +86,7 @@ func (s *issuer) count() int {
 // TestTeam: a member of a team logs in at the issuer, works, is logged in again without being asked when the token has
 // ended, and is nobody after having logged out.
 func TestTeam(t *testing.T) {
-	long(t)
+	long.Test(t)
 	chromium.Need(t)
 	s := newIssuer(t)
 	dir := t.TempDir()

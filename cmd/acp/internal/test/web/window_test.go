@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 )
 
 // asked counts what a page asks of the history, by before and after. What is after is refused if globalThis.refused is set.
@@ -73,10 +74,8 @@ func (g *sight) complete(t *testing.T, tb *chromium.Tab) {
 // away is dropped and fetched again; each message is there once and in order, what comes meanwhile is counted, and the way to
 // the end is short.
 func TestWindow(t *testing.T) {
-	n := 8000
-	if *all {
-		n = 30_000
-	}
+	long.Test(t)
+	const n = 12_000
 	r := newRig(t)
 	id := r.session()
 	conn := r.client(&acp.Client{})
@@ -143,7 +142,7 @@ const hold = `(() => {
 // TestPlaceInside: what somebody reads in a message stays in view when what the message begins with is fetched, also while
 // the message grows.
 func TestPlaceInside(t *testing.T) {
-	long(t)
+	long.Test(t)
 	for name, verb := range map[string]string{"a paragraph": "count 5000", "paragraphs": "lines 2000", "paragraphs that come": "lines 1000000 2000"} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -205,7 +204,7 @@ func TestPlaceInside(t *testing.T) {
 
 // TestLongText: of a message that grows without end the page keeps the last part, which it says, and stays at its end.
 func TestLongText(t *testing.T) {
-	long(t)
+	long.Test(t)
 	r := newRig(t)
 	tb := r.page("#/" + r.session())
 	const n = 12_000

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
+	"github.com/goacp/acp/internal/long"
 )
 
 // TestWorkerKeeps: the service worker keeps every part of the script of the page, those that are loaded later, too, and if
@@ -45,6 +46,7 @@ func TestWorkerKeeps(t *testing.T) {
 // TestFirstConnection: a page whose first connection is refused, or ends while it is made, or while the session is opened, is
 // in the session as soon as there is another one.
 func TestFirstConnection(t *testing.T) {
+	long.Test(t)
 	r := newRig(t)
 	for _, tt := range []struct{ name, at string }{{"refused", ""}, {"ends at once", "initialize"}, {"ends in the session", "session/resume"}} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -79,7 +80,7 @@ func TestFlood(t *testing.T) {
 	}
 	for name, update := range kinds {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && name != "one message" && name != "terminal" {
+			if !long.All() && name != "one message" && name != "terminal" {
 				t.Skip("short")
 			}
 			r := newRig(t, 100, 40, nil).start()

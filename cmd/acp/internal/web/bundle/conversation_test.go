@@ -6,6 +6,8 @@ import (
 	_ "embed"
 	"strings"
 	"testing"
+
+	"github.com/goacp/acp/internal/long"
 )
 
 // conversation.js has the cases of TestConversation, each a function, and a gateway for them.
@@ -16,6 +18,7 @@ var cases []byte
 // TestConversation: what a conversation of the page has of a session, over a gateway that fails, is slow, or sends more in
 // the meantime, each at its worst moment. Each case says what is wrong.
 func TestConversation(t *testing.T) {
+	long.Test(t)
 	tb, _ := openBundle(t, map[string][]byte{
 		"cases.js": cases,
 		"":         []byte(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Cases</title><link rel="icon" href="data:,"><script type="module" src="/cases.js"></script></head><body></body></html>`),

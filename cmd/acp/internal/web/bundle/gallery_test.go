@@ -20,6 +20,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/test/chromium"
 	"github.com/goacp/acp/cmd/acp/internal/web/npm"
 	"github.com/goacp/acp/internal/leaktest"
+	"github.com/goacp/acp/internal/long"
 )
 
 func TestMain(m *testing.M) {
@@ -142,6 +143,7 @@ func TestParts(t *testing.T) {
 
 // TestEverybody: axe finds nothing against the parts, in both schemes, narrow and wide.
 func TestEverybody(t *testing.T) {
+	long.Test(t)
 	axe, err := os.ReadFile("../node_modules/axe-core/axe.min.js")
 	if err != nil {
 		need(t, "axe is not there: npm ci in cmd/acp/internal/web")
@@ -166,6 +168,7 @@ func TestEverybody(t *testing.T) {
 
 // TestGrow: a text that arrives in pieces looks as one that arrived at once, and what was there stays.
 func TestGrow(t *testing.T) {
+	long.Test(t)
 	tb := gallery(t, "Content-Security-Policy")
 	for _, step := range []int{1, 7, 100} {
 		var got struct {
@@ -199,6 +202,7 @@ const (
 // nothing is asked for, and nothing is there but the elements and attributes above. The policy of the page would stop
 // scripts; here it only reports, so that none is stopped.
 func TestAttacks(t *testing.T) {
+	long.Test(t)
 	tb := gallery(t, "Content-Security-Policy-Report-Only")
 	data, err := os.ReadFile("../testdata/xss.txt")
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/transcript"
 	"github.com/google/go-cmp/cmp"
 )
@@ -168,7 +169,7 @@ func TestCopy(t *testing.T) {
 }
 
 func TestLinesAreBounded(t *testing.T) {
-	if testing.Short() {
+	if !long.All() {
 		t.Skip("it is long under the race detector, and has one goroutine")
 	}
 	c := transcript.New(transcript.Config{EntryBytes: 32 << 20, TotalBytes: 256 << 20})
