@@ -176,18 +176,32 @@ func (g *Gateway) accept(ctx context.Context, _ *acp.Turn) error {
 	if o.repeat {
 		return nil
 	}
-	select {
-	case <-o.arrived:
-	case <-o.sent.done: // without having begun
-		if o.sent.refused {
-			return unkept(o.sent.err)
+	done := o.sent.done
+	for {
+		select {
+		case <-o.arrived:
+		case <-done: // perhaps without having begun
+			if o.sent.refused {
+				return unkept(o.sent.err)
+			}
+			if w.comes(o) { // the agent was faster than the client, to which others' turns are still being sent
+				done = nil
+				continue
+			}
+		case <-w.over: // there is no next place
+			return w.ended()
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-	case <-w.over: // there is no next place
-		return w.ended()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil
 	}
-	return nil
+}
+
+// comes reports whether the log has a prompt whose turn has ended, so that the client is about to be sent it.
+func (w *watcher) comes(o *ownTurn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return o.sent.seq > 0 && !o.repeat && o.again == nil
 }
 
 // prompt waits until the agent has handled a prompt that was accepted.

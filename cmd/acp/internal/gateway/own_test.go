@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -316,4 +317,27 @@ func TestCloseLeaves(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	})
+}
+
+// TestAcceptWaits: a client is not told that its turn begins before it was sent what comes before the prompt in the log, even
+// if the turn has ended by then; a turn that is not in the log is not waited for.
+func TestAcceptWaits(t *testing.T) {
+	for seq := range uint64(2) {
+		synctest.Test(t, func(t *testing.T) {
+			g, w, sent := new(Gateway), &watcher{over: make(chan struct{})}, &turn{done: make(chan struct{})}
+			o, slot := newOwnTurn(t.Context(), sent, nil), new(promptSlot)
+			slot.occupy(w, o)
+			sent.settle(turnEnd{stop: acp.StopEndTurn, seq: seq})
+			accepted := make(chan error, 1)
+			go func() { accepted <- g.accept(context.WithValue(t.Context(), promptSlotKey{}, slot), nil) }()
+			synctest.Wait()
+			if early := len(accepted) > 0; early != (seq == 0) {
+				t.Errorf("end in record %d: accepted %t", seq, early)
+			}
+			close(o.arrived)
+			if err := <-accepted; err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
