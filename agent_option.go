@@ -58,7 +58,7 @@ func (s *AgentSession) replaceOptions(options []SessionConfigOption) {
 // what it has. One goroutine of a session at most waits to do so.
 func (s *AgentSession) optionsAfter(ctx context.Context, times uint64) {
 	req := jsonrpc.RequestFrom(ctx)
-	if req == nil {
+	if req == nil || req.ID.IsZero() {
 		return // middleware has called the handler by itself
 	}
 	ctx, cancel := context.WithCancelCause(s.ctx)
@@ -82,12 +82,30 @@ func (s *AgentSession) optionsAfter(ctx context.Context, times uint64) {
 			defer s.releaseSending()
 			s.mu.Lock()
 			s.options.due = false
-			options := s.options.list
 			s.mu.Unlock()
 			s.toV1.ForgetMode() // the answer has set it, too
-			_ = s.send(ctx, &ConfigOptionUpdate{ConfigOptions: options})
+			_ = s.sendOptions(ctx)
 		}()
 	})
+}
+
+// sendOptions sends the options, and again those that were set meanwhile: the answer to whoever has set them may have gone
+// out before. The caller has the right to send.
+func (s *AgentSession) sendOptions(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		options, times := s.options.list, s.options.times
+		s.mu.Unlock()
+		if err := s.send(ctx, &ConfigOptionUpdate{ConfigOptions: options}); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		sent := s.options.times == times
+		s.mu.Unlock()
+		if sent {
+			return nil
+		}
+	}
 }
 
 // checkOption refuses an option that does not exist, and a value that it cannot

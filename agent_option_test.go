@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -154,4 +155,52 @@ func TestBridgeOptions(t *testing.T) {
 			until("free text")
 		})
 	}
+}
+
+// TestOptionsOvertakeUpdate: an update of the options that is sent late does not leave the client with what was in force
+// before its change.
+func TestOptionsOvertakeUpdate(t *testing.T) {
+	versions(t, func(t *testing.T, v int) {
+		synctest.Test(t, func(t *testing.T) {
+			var as *AgentSession
+			changing, setting := make(chan struct{}), make(chan struct{})
+			slow, free := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			conn, s := middleSession(t, v, Agent{
+				Prompt: func(context.Context, *Turn) (StopReason, error) { return StopEndTurn, nil },
+				NewSession: func(_ context.Context, s *AgentSession) error {
+					as = s
+					return s.SetOptions(ChoiceOption("model", "Model", "model", "a", "a", "b", "c"))
+				},
+				SetOption: func(context.Context, *AgentSession, SessionConfigID, SessionConfigOptionValue) error {
+					close(setting)
+					<-changing
+					return nil
+				},
+				Record: func(_ context.Context, _ *AgentSession, u SessionUpdate) error {
+					if _, ok := u.(*ConfigOptionUpdate); ok {
+						once.Do(func() { close(slow); <-free })
+					}
+					return nil
+				},
+			})
+			set := make(chan error)
+			go func() { set <- s.SetOption(t.Context(), "model", &SessionConfigOptionValueID{Value: "c"}) }()
+			<-setting
+			go func() { _ = as.ChangeOption("model", &SessionConfigOptionValueID{Value: "b"}) }()
+			<-slow
+			close(changing)
+			synctest.Wait()
+			close(free)
+			if err := <-set; err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if got := s.Option("model"); got != "c" || as.Option("model") != "c" {
+				t.Errorf("the client has %s, the agent %s", got, as.Option("model"))
+			}
+			_ = conn.Close()
+			synctest.Wait()
+		})
+	})
 }

@@ -219,7 +219,10 @@ func (s *AgentSession) changeOptions(change func([]SessionConfigOption) ([]Sessi
 	if err != nil || !announced {
 		return err
 	}
-	return s.sendLocked(&ConfigOptionUpdate{ConfigOptions: options})
+	if err := s.sendOptions(s.sends); err != nil {
+		return s.fail(err)
+	}
+	return nil
 }
 
 // ChangeOption changes the value of one option. The client is notified once the

@@ -362,7 +362,7 @@ func (s *clientStalled) ReadFrame() (jsonrpc.Frame, error) {
 	return s.Stream.ReadFrame()
 }
 
-var cancelPairs = flag.Int("cancelpairs", 0, "pairs of prompts in TestClientCancelPairs; 0 is 3000, or 300 under -short and -race")
+var cancelPairs = flag.Int("cancelpairs", 0, "pairs of prompts in TestClientCancelPairs; 0 is 300, or 3000 with ACP_TESTS=all")
 
 // TestClientCancelPairs sends pairs of prompts of which the first is cancelled as
 // it ends, and holds that no cancellation ever reaches the agent behind the

@@ -12,7 +12,7 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// long makes TestMonitorLong go over a million frames, 1 GB:
+// longRecording makes TestMonitorLong go over a million frames, 1 GB:
 //
 //	go test ./conformance -run TestMonitorLong -long -v
 var longRecording = flag.Bool("long", false, "monitor a conversation of a million frames")

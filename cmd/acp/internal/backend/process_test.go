@@ -27,7 +27,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/test/replay"
 	"github.com/goacp/acp/internal/leaktest"
-	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -226,7 +225,6 @@ func (n *notes) text(kind NoteKind) (lines []string) {
 }
 
 func TestOpenFails(t *testing.T) {
-	long.Test(t)
 	// answer is a script that answers the first request with the rest of a response.
 	answer := func(rest string) string {
 		return `read l; id=$(echo "$l" | sed 's/.*"id":\("*[^",}]*"*\).*/\1/'); echo '{"jsonrpc":"2.0","id":'"$id"',` + rest + `}'; cat >/dev/null`
@@ -377,7 +375,6 @@ func begin(t *testing.T, s *Session, ctx context.Context, prompt string, n int) 
 
 // TestEndings: however it ends, no process is left.
 func TestEndings(t *testing.T) {
-	long.Test(t)
 	endings := map[string]func(h *Host, s *Session, cancel func()){
 		"close":           func(h *Host, _ *Session, _ func()) { _ = h.Close() },
 		"kill":            func(h *Host, _ *Session, _ func()) { h.Kill(); <-h.Done() },

@@ -16,7 +16,6 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/store"
-	"github.com/goacp/acp/internal/long"
 )
 
 // A stalling is a file system whose writes block while it is stalled.
@@ -221,7 +220,6 @@ func TestStalledStreams(t *testing.T) {
 // TestStalledBound: at the bound of what waits in memory the agent waits. It can be cancelled, other
 // windows go on, and all of it arrives when the disk answers again.
 func TestStalledBound(t *testing.T) {
-	long.Test(t)
 	const most = (store.MaxBacklog + maxQueued) / streamPiece
 	for _, end := range []string{"answers", "close"} {
 		t.Run(end, func(t *testing.T) {

@@ -71,11 +71,11 @@ func (w *watcher) hand(ctx context.Context, p place, o *ownTurn, t *turn) (runs 
 		o.refused = true
 	case t != o.sent:
 		o.again = runs
-		if o.cancelled { // meanwhile
-			runs.cancel(errCancelled)
-		}
 	case runs != t: // it was sent before, and runs or has ended
 		o.turn, o.repeat = runs, true
+	}
+	if o.cancelled && err == nil { // meanwhile
+		runs.cancel(errCancelled)
 	}
 	w.resolve() // others may have waited for it
 	return runs, unsent, err

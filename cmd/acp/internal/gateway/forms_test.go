@@ -245,7 +245,6 @@ func TestFormElsewhere(t *testing.T) {
 
 // TestFormAskedAgain: a client that comes back is asked again, and one that has dismissed a form is not: the others decide.
 func TestFormAskedAgain(t *testing.T) {
-	long.Test(t)
 	versions(t, func(t *testing.T, version, agent int) {
 		r := formRig(t)
 		r.max = agent

@@ -16,7 +16,6 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
-	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/internal/translate"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -369,7 +368,6 @@ func TestOnceBounds(t *testing.T) {
 // TestSameBytes: what clients were sent together is what one is sent that comes alone and resumes where they began, byte for
 // byte, in both versions, with everything that an agent of either version can say.
 func TestSameBytes(t *testing.T) {
-	long.Test(t)
 	versions(t, func(t *testing.T, version, agent int) {
 		all := slices.DeleteFunc(scenes(agent), func(s scene) bool { return s.asks != "" }) // these are other methods
 		p := &play{version: agent, scenes: all, view: newView(all)}

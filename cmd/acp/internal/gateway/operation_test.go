@@ -11,7 +11,6 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
-	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -123,7 +122,6 @@ func sendOperation(t *testing.T, s *acp.ClientSession, text, operation string) *
 // TestOperationMoves: prompts that have a name survive the node that had them. One that waited runs on the next node;
 // one that was sent again while it ran ends as it did.
 func TestOperationMoves(t *testing.T) {
-	long.Test(t)
 	dir := t.TempDir()
 	a := newMember(t, dir, "a", talking(nil))
 	b := newMember(t, dir, "b", talking(nil))
@@ -232,5 +230,30 @@ func TestOperationRepeated(t *testing.T) {
 	}
 	if got := send("op-three"); got != (told{}) {
 		t.Errorf("another one: %+v", got)
+	}
+}
+
+// TestOperationElsewhere: a prompt that has a name and is sent again at another node than that of its session, while it runs
+// and when it has ended, ends as the first try, and holds up nothing that comes after it.
+func TestOperationElsewhere(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		dir, goOn := t.TempDir(), make(chan struct{})
+		a := newMember(t, dir, "a", talking(goOn))
+		b := newMember(t, dir, "b", talking(goOn))
+		first := a.connect(version)
+		s := first.new(t)
+		sendOperation(t, s, "wait", "op-1")
+		first.seen.until(t, "agent: waiting")
+		elsewhere := b.connect(version).load(t, s.ID())
+		again := sendOperation(t, elsewhere, "wait", "op-1")
+		close(goOn)
+		for _, reply := range []*acp.Reply{again, sendOperation(t, elsewhere, "wait", "op-1"), elsewhere.Prompt(t.Context(), acp.Text("next"))} {
+			if res, err := reply.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
+				t.Error(res, err)
+			}
+		}
+		if got := prompts(t, a.rig, s.ID()); got != "wait|next" {
+			t.Errorf("%q have run", got)
+		}
 	}
 }

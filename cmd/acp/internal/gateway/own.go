@@ -201,7 +201,7 @@ func (g *Gateway) accept(ctx context.Context, _ *acp.Turn) error {
 func (w *watcher) comes(o *ownTurn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return o.sent.seq > 0 && !o.repeat && o.again == nil
+	return o.sent.seq > 0 && !o.sent.repeat && !o.repeat && o.again == nil
 }
 
 // prompt waits until the agent has handled a prompt that was accepted.
@@ -278,8 +278,11 @@ func wantsCancelled(cause error) bool {
 func (w *watcher) cancelOwn(o *ownTurn) {
 	w.mu.Lock()
 	o.cancelled = true
-	lost, again := o.lost && !o.isUnsent(), o.again
+	lost, again, sending := o.lost && !o.isUnsent(), o.again, o.sending
 	w.mu.Unlock()
+	if sending {
+		return // to be cancelled by hand, which knows then what runs
+	}
 	o.turn.cancel(errCancelled)
 	if again != nil {
 		again.cancel(errCancelled)
@@ -327,7 +330,7 @@ func (w *watcher) told() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range w.own {
-		if o.begun {
+		if o.begun && o.hasStarted() {
 			o.tell()
 		}
 	}
@@ -335,7 +338,7 @@ func (w *watcher) told() {
 		w.repeated = false
 		w.restate.Store(true)
 	}
-	if w.ending != nil {
+	if w.ending != nil && w.ending.hasStarted() { // otherwise it was the end of another one
 		w.ending.tell()
 	}
 }

@@ -196,6 +196,7 @@ type turnEnd struct {
 	err     error
 	refused bool   // it has not begun, and err says why
 	seq     uint64 // of its last record
+	repeat  bool   // it is that of an earlier try of the prompt
 }
 
 // settle ends a turn, unless it has ended.

@@ -346,7 +346,7 @@ func (v *visit) await(t *turn, call *jsonrpc.Pending[wireEnd], err error) {
 	case res == nil:
 		t.settle(turnEnd{err: err, refused: true})
 	default:
-		t.settle(turnEnd{stop: res.Stop, err: err, refused: res.Refused, seq: res.Seq})
+		t.settle(turnEnd{stop: res.Stop, err: err, refused: res.Refused, seq: res.Seq, repeat: res.Repeat})
 	}
 	v.mu.Lock()
 	v.calls--

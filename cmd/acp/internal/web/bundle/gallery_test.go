@@ -100,6 +100,7 @@ func gallery(t *testing.T, header string) *chromium.Tab {
 // TestParts: every part is shown, under the policy of the page, without an error, and in no width does the page scroll
 // sideways. The first code brings the colours.
 func TestParts(t *testing.T) {
+	long.Test(t) // and it needs packages that make check-web fetches
 	tb := gallery(t, "Content-Security-Policy")
 	tb.Until("document.querySelectorAll('#code .hl-keyword').length > 1 && document.querySelector('#markdown .hl-keyword')")
 	for _, width := range []int{360, 1280} {
