@@ -30,7 +30,6 @@ type holderSim struct {
 	acc    uint64
 	cur    *simHeld
 	change func([]byte) []byte
-	deaf   bool // it does not end its agent
 }
 
 func newHolderSim(inner jsonrpc.Stream, change func([]byte) []byte) *holderSim {
@@ -63,6 +62,7 @@ type simHeld struct {
 	seq    uint64
 	sent   uint64
 	closed bool
+	dead   bool // its gateway is: it does not end its agent
 }
 
 func (h *holderSim) attach(seq uint64) *simHeld {
@@ -144,9 +144,9 @@ func (s *simHeld) Ack(n uint64) error {
 func (s *simHeld) Stop(context.Context) error {
 	_ = s.Close()
 	s.h.mu.Lock()
-	deaf := s.h.deaf && s.h.cur != s
+	dead := s.dead
 	s.h.mu.Unlock()
-	if deaf {
+	if dead {
 		return nil
 	}
 	return s.h.inner.Close()
@@ -308,7 +308,7 @@ func (r *rig) takeOver(sim *holderSim) (old *Gateway) {
 	cfg := old.cfg
 	cfg.Rehold = func(_ context.Context, _, _ string, seq uint64) (Held, error) { return sim.attach(seq), nil }
 	sim.mu.Lock()
-	sim.deaf = true // the old gateway is as good as dead
+	sim.cur.dead = true // the old gateway is as good as that
 	sim.mu.Unlock()
 	var err error
 	if cfg.Lease, err = r.log.Lease(r.t.Context(), cfg.Lease.Node()); err != nil {
