@@ -73,6 +73,13 @@ func (o *Options) readAt(ctx context.Context, h *backend.Host, found at.Session)
 		if damaged {
 			fmt.Fprintf(o.App.Err, "acp: session %s: the history is damaged; this is what comes before\n", safetext.Line(string(found.ID), 100))
 		}
+		if err == nil { // but for the usage, which the history does not have
+			if s, _, err := h.Restore(ctx, found.ID); err == nil {
+				if u := s.Snapshot().Session().Update(transcript.FieldUsage); u != nil {
+					said.Apply(u)
+				}
+			}
+		}
 		if !errors.Is(err, jsonrpc.ErrMethodNotFound) {
 			return o.storedAt(found, ""), said.Snapshot(), at.Refusal(err)
 		}
