@@ -207,7 +207,9 @@ type Agent struct {
 	// SetOption is called before an option of a session changes. The client may
 	// ask for the change as an option, a mode or a model; the option and the
 	// value exist. Once the hook returns nil, the value is in force, so this is
-	// the place to save it. Nil allows every change.
+	// the place to save it. Nil allows every change. The hook is called
+	// concurrently for requests that come at the same time; of these the one whose
+	// hook returns last is in force, and the client is sent that in the end.
 	//
 	// Advertised: nothing; see [AgentSession.SetOptions].
 	SetOption func(ctx context.Context, s *AgentSession, id SessionConfigID, v SessionConfigOptionValue) error
