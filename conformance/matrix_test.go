@@ -94,7 +94,7 @@ var sampled, tried = samples()
 func samples() (sampled, tried uint32) {
 	switch {
 	case raceEnabled:
-		return 1000, 6
+		return 1000, 12
 	case long.All():
 		return 60, 1
 	}
