@@ -89,6 +89,15 @@ func (s *AgentSession) optionsAfter(ctx context.Context, times uint64) {
 	})
 }
 
+// sendOptionsNow waits for the right to send, and sends the options.
+func (s *AgentSession) sendOptionsNow(ctx context.Context) error {
+	if err := s.acquire(ctx); err != nil {
+		return err
+	}
+	defer s.releaseSending()
+	return s.sendOptions(ctx)
+}
+
 // sendOptions sends the options, and again those that were set meanwhile: the answer to whoever has set them may have gone
 // out before. The caller has the right to send.
 func (s *AgentSession) sendOptions(ctx context.Context) error {

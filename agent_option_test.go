@@ -31,10 +31,35 @@ func (h *heldAnswer) stand(ctx context.Context, c *Call, next func(context.Conte
 	return err
 }
 
+// choosesModel opens sessions with an option of three values, a, b and c, and puts the latest into as.
+func choosesModel(as **AgentSession) func(context.Context, *AgentSession) error {
+	return func(_ context.Context, s *AgentSession) error {
+		*as = s
+		return s.SetOptions(ChoiceOption("model", "Model", "model", "a", "a", "b", "c"))
+	}
+}
+
+func model(v SessionConfigValueID) SessionConfigOptionValue {
+	return &SessionConfigOptionValueID{Value: v}
+}
+
+// endsWithC waits, in a bubble, for the answer to a change, and holds that the client and the agent have c in the end.
+func endsWithC(t *testing.T, answer <-chan error, conn *ClientConn, s *ClientSession, as *AgentSession) {
+	t.Helper()
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+	synctest.Wait()
+	if got := s.Option("model"); got != "c" || as.Option("model") != "c" {
+		t.Errorf("the client has %s, the agent %s", got, as.Option("model"))
+	}
+	_ = conn.Close()
+	synctest.Wait()
+}
+
 // TestOptionsOvertaken: a client whose change is answered after a later one, of its own or of the agent's, ends up with what
 // the agent has.
 func TestOptionsOvertaken(t *testing.T) {
-	model := func(v SessionConfigValueID) SessionConfigOptionValue { return &SessionConfigOptionValueID{Value: v} }
 	cases := map[string]func(t *testing.T, s *ClientSession, as *AgentSession){
 		"by the client": func(t *testing.T, s *ClientSession, _ *AgentSession) {
 			if err := s.SetOption(t.Context(), "model", model("c")); err != nil {
@@ -56,25 +81,14 @@ func TestOptionsOvertaken(t *testing.T) {
 					conn, s := middleSession(t, v, Agent{
 						Middleware: []Middleware{held.stand},
 						Prompt:     func(context.Context, *Turn) (StopReason, error) { return StopEndTurn, nil },
-						NewSession: func(_ context.Context, s *AgentSession) error {
-							as = s
-							return s.SetOptions(ChoiceOption("model", "Model", "model", "a", "a", "b", "c"))
-						},
+						NewSession: choosesModel(&as),
 					})
 					first := make(chan error)
 					go func() { first <- s.SetOption(t.Context(), "model", model("b")) }()
 					<-held.changed
 					later(t, s, as)
 					close(held.free)
-					if err := <-first; err != nil {
-						t.Error(err)
-					}
-					synctest.Wait()
-					if got := s.Option("model"); got != "c" || as.Option("model") != "c" {
-						t.Errorf("the client has %s, the agent %s", got, as.Option("model"))
-					}
-					_ = conn.Close()
-					synctest.Wait()
+					endsWithC(t, first, conn, s, as)
 				})
 			})
 		}
@@ -119,11 +133,8 @@ func TestBridgeOptions(t *testing.T) {
 			var as *AgentSession
 			conn := bridged(t, &Agent{
 				Middleware: []Middleware{held.stand},
-				NewSession: func(_ context.Context, s *AgentSession) error {
-					as = s
-					return s.SetOptions(ChoiceOption("model", "Model", "model", "a", "a", "b", "c"))
-				},
-				Prompt: func(_ context.Context, turn *Turn) (StopReason, error) { return StopEndTurn, turn.Say("done") },
+				NewSession: choosesModel(&as),
+				Prompt:     func(_ context.Context, turn *Turn) (StopReason, error) { return StopEndTurn, turn.Say("done") },
 			}, dir[0], &Client{}, dir[1])
 			s, err := conn.NewSession(t.Context(), SessionConfig{Cwd: "/"})
 			if err != nil {
@@ -139,9 +150,9 @@ func TestBridgeOptions(t *testing.T) {
 				}
 			}
 			first := make(chan error)
-			go func() { first <- s.SetOption(t.Context(), "model", &SessionConfigOptionValueID{Value: "b"}) }()
+			go func() { first <- s.SetOption(t.Context(), "model", model("b")) }()
 			<-held.changed
-			if err := s.SetOption(t.Context(), "model", &SessionConfigOptionValueID{Value: "c"}); err != nil {
+			if err := s.SetOption(t.Context(), "model", model("c")); err != nil {
 				t.Error(err)
 			}
 			close(held.free)
@@ -167,11 +178,8 @@ func TestOptionsOvertakeUpdate(t *testing.T) {
 			slow, free := make(chan struct{}), make(chan struct{})
 			var once sync.Once
 			conn, s := middleSession(t, v, Agent{
-				Prompt: func(context.Context, *Turn) (StopReason, error) { return StopEndTurn, nil },
-				NewSession: func(_ context.Context, s *AgentSession) error {
-					as = s
-					return s.SetOptions(ChoiceOption("model", "Model", "model", "a", "a", "b", "c"))
-				},
+				Prompt:     func(context.Context, *Turn) (StopReason, error) { return StopEndTurn, nil },
+				NewSession: choosesModel(&as),
 				SetOption: func(context.Context, *AgentSession, SessionConfigID, SessionConfigOptionValue) error {
 					close(setting)
 					<-changing
@@ -185,22 +193,14 @@ func TestOptionsOvertakeUpdate(t *testing.T) {
 				},
 			})
 			set := make(chan error)
-			go func() { set <- s.SetOption(t.Context(), "model", &SessionConfigOptionValueID{Value: "c"}) }()
+			go func() { set <- s.SetOption(t.Context(), "model", model("c")) }()
 			<-setting
-			go func() { _ = as.ChangeOption("model", &SessionConfigOptionValueID{Value: "b"}) }()
+			go func() { _ = as.ChangeOption("model", model("b")) }()
 			<-slow
 			close(changing)
 			synctest.Wait()
 			close(free)
-			if err := <-set; err != nil {
-				t.Error(err)
-			}
-			synctest.Wait()
-			if got := s.Option("model"); got != "c" || as.Option("model") != "c" {
-				t.Errorf("the client has %s, the agent %s", got, as.Option("model"))
-			}
-			_ = conn.Close()
-			synctest.Wait()
+			endsWithC(t, set, conn, s, as)
 		})
 	})
 }

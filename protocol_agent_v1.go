@@ -288,7 +288,7 @@ func (p *agentV1) choose(ctx context.Context, id SessionID, field, value string,
 		}
 		return err
 	}
-	return s.sendNow(ctx, func() SessionUpdate { return &ConfigOptionUpdate{ConfigOptions: s.Options()} })
+	return s.sendOptionsNow(ctx)
 }
 
 // options returns options of a session as the client can show them.
@@ -306,7 +306,7 @@ func (p *agentV1) tellMode(ctx context.Context, s *AgentSession) error {
 	if _, ok := translate.ModeOptionID(s.Options()); !ok {
 		return nil
 	}
-	return s.sendNow(ctx, func() SessionUpdate { return &ConfigOptionUpdate{ConfigOptions: s.Options()} })
+	return s.sendOptionsNow(ctx)
 }
 
 func (p *agentV1) prompt(ctx context.Context, r *acpv1.PromptRequest) (*acpv1.PromptResponse, error) {

@@ -333,7 +333,7 @@ func (h *host) prompt(ctx context.Context, p *wirePrompt) (*wireEnd, error) {
 		v.mu.Lock()
 		delete(v.turns, p.ID)
 		v.mu.Unlock()
-		return &wireEnd{Stop: runs.stop, Failure: failed(unkept(runs.err)), Refused: runs.refused, Seq: runs.seq, Repeat: runs.repeat || runs.id != p.ID}, nil
+		return &wireEnd{Stop: runs.stop, Failure: failed(unkept(runs.err)), Refused: runs.refused, Seq: runs.seq, Repeat: runs.id != p.ID}, nil
 	case <-v.ctx.Done(): // the visit ends, which needs the turn
 	case <-ctx.Done(): // or is about to
 	}

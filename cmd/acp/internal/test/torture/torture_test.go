@@ -49,7 +49,7 @@ func kills(t *testing.T) int {
 		}
 		return n
 	}
-	if testing.Short() || !long.All() {
+	if !long.All() {
 		return 3
 	}
 	return 40
