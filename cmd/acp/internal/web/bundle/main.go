@@ -210,6 +210,16 @@ func bundle(dir, store string, format api.Format, define map[string]string, sour
 		Bundle: true, Format: format, Splitting: format == api.FormatESModule, ChunkNames: "chunk-[hash]", Platform: api.PlatformBrowser,
 		Target: api.ES2022, MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LineLimit: 400,
 		JSX: api.JSXAutomatic, JSXImportSource: "preact", LegalComments: api.LegalCommentsNone, Charset: api.CharsetUTF8,
+		Plugins: []api.Plugin{{Name: "schemas", Setup: func(b api.PluginBuild) {
+			b.OnLoad(api.OnLoadOptions{Filter: `[/\\]zod\.gen\.js$`}, func(a api.OnLoadArgs) (api.OnLoadResult, error) {
+				data, err := os.ReadFile(a.Path)
+				if err != nil {
+					return api.OnLoadResult{}, err
+				}
+				text, err := droppable(string(data))
+				return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, err
+			})
+		}}},
 		Define: defined, Metafile: true, LogLevel: api.LogLevelWarning, Write: false,
 		TsconfigRaw: `{"compilerOptions":{"jsx":"react-jsx","jsxImportSource":"preact","target":"es2022","useDefineForClassFields":true}}`,
 	})
@@ -222,6 +232,40 @@ func bundle(dir, store string, format api.Format, define map[string]string, sour
 	}
 	loads, err = imports(res.Metafile)
 	return files, loads, err
+}
+
+// droppable lets esbuild leave out those constants of a module that nothing uses. The protocol package has a schema for
+// every type of every version, each made by calls, which could do anything for all that esbuild knows. Making them takes a
+// browser longer than everything else that it does before it shows something.
+func droppable(module string) (string, error) {
+	const export = "export const "
+	var b strings.Builder
+	open := false
+	lines := strings.SplitAfter(module, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, export) {
+			name, value, ok := strings.Cut(line[len(export):], " = ")
+			if !ok || open {
+				return "", fmt.Errorf("line %d is not understood: %s", i+1, line)
+			}
+			open = true
+			line = export + name + " = /* @__PURE__ */ (() => " + value
+		}
+		if rest, ok := strings.CutSuffix(strings.TrimRight(line, "\r\n"), ";"); ok && open && (i+1 == len(lines) || begins(lines[i+1])) {
+			open = false
+			line = rest + ")();\n"
+		}
+		b.WriteString(line)
+	}
+	if open {
+		return "", errors.New("a constant has no end")
+	}
+	return b.String(), nil
+}
+
+// begins reports whether a line follows a statement.
+func begins(line string) bool {
+	return line == "" || strings.HasPrefix(line, "/*") || strings.HasPrefix(line, "//") || strings.HasPrefix(line, "export ") || strings.HasPrefix(line, "const ")
 }
 
 // imports reads from esbuild's account of a build which files each script imports, directly or through others, by paths as
