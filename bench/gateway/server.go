@@ -19,6 +19,7 @@ import (
 
 // A bench has what measurements share.
 type bench struct {
+	load  string // of the machine, before the last measurement
 	dir   string // for everything
 	root  string // of the repository
 	acp   string // the program

@@ -32,7 +32,8 @@ import (
 //	options         a model and a switch to choose
 //	chosen          what was chosen
 //	count N [US]    N numbers in one message, one every US microseconds
-//	stream N US     the same, but as many as are due, so that they come at that rate however late each of them is
+//	stream N US [P] the same, but as many as are due, so that they come at that rate however late each of them is, in
+//	                paragraphs of P
 //	lines N [US]    N paragraphs with numbers in one message, one every US microseconds
 //	messages N [US] [FROM] N messages with numbers, one every US microseconds, the first one with the number FROM
 //	delegate TEXT   a subagent says the text
@@ -137,7 +138,11 @@ func play(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 			if late < 0 && !pauses(ctx, int(-late/time.Microsecond)) {
 				return acp.StopCancelled, nil
 			}
-			if err := t.Say(fmt.Sprintf("%d ", i)); err != nil {
+			after := " "
+			if n := number(2, 0); n > 0 && (i+1)%n == 0 {
+				after = "\n\n"
+			}
+			if err := t.Say(fmt.Sprint(i, after)); err != nil {
 				return "", err
 			}
 		}

@@ -21,12 +21,13 @@ var measure = flag.String("measure", "", "measure the page, and write the figure
 
 // Figures are what TestMeasure writes: medians, with all rounds.
 type figures struct {
-	Bytes     int       `json:"bytes"`    // of the page as it is transferred, without what is loaded when it is needed
-	FirstRow  []float64 `json:"firstRow"` // ms from the begin of the navigation until the first session is drawn
-	Open      []float64 `json:"open"`     // ms from the click until the end of a session of 10,000 updates is drawn
-	Frames    []float64 `json:"frames"`   // of the worst second, while more than 1,000 updates a second come
-	Updates   []float64 `json:"updates"`  // that came a second
-	Scroll    []float64 `json:"scroll"`   // frames in the worst second, while somebody scrolls up in a session of 100,000 updates
+	Bytes     int       `json:"bytes"`     // of the page as it is transferred, without what is loaded when it is needed
+	FirstRow  []float64 `json:"firstRow"`  // ms from the begin of the navigation until the first session is drawn
+	Open      []float64 `json:"open"`      // ms from the click until the end of a session of 10,000 updates is drawn
+	Frames    []float64 `json:"frames"`    // of the worst second, while more than 1,000 updates a second come
+	Paragraph []float64 `json:"paragraph"` // the same, if all are one paragraph
+	Updates   []float64 `json:"updates"`   // that came a second
+	Scroll    []float64 `json:"scroll"`    // frames in the worst second, while somebody scrolls up in a session of 100,000 updates
 	Chromium  string    `json:"chromium"`
 	Processor int       `json:"processors"`
 	CPU       string    `json:"cpu,omitempty"` // where the system says it
@@ -36,6 +37,8 @@ type figures struct {
 const (
 	rounds   = 7
 	streamed = 10_000 // updates of a message that comes while frames are counted
+	// paragraph is how many words a paragraph has. The browser lays a whole one out anew for each frame in which it grows.
+	paragraph = 80
 )
 
 // TestMeasure measures the page. It asserts nothing about time.
@@ -83,31 +86,8 @@ func TestMeasure(t *testing.T) {
 		})`, long), &ms)
 		f.Open = append(f.Open, ms)
 	}
-	for range rounds {
-		id := r.session()
-		tb.Eval(fmt.Sprintf(`void (location.hash = "#/%s")`, id), nil)
-		tb.Until(fmt.Sprintf(`location.hash === "#/%s" && !document.querySelector(".entries > [data-entry]")`, id))
-		tb.Eval(`void (() => {
-			const m = window.measured = {frames: [], begin: 0, end: 0};
-			const look = (now) => {
-				const node = document.querySelector(".message.agent");
-				if (node && !m.begin) m.begin = now;
-				if (m.begin) m.frames.push(now);
-				if (document.querySelector(".entries")?.lastElementChild && /\bend$/.test(document.querySelector(".message.agent")?.textContent.trimEnd() ?? "")) m.end = now;
-				else requestAnimationFrame(look);
-			};
-			requestAnimationFrame(look);
-		})()`, nil)
-		prompt(tb, fmt.Sprintf("stream %d 800", streamed)) // more than 1,000 a second, of which the gateway keeps each
-		tb.Until(`window.measured.end > 0`)
-		var got struct{ Worst, Rate float64 }
-		tb.Eval(`(() => {
-			const {frames, begin, end} = window.measured, counts = [];
-			for (let at = begin; at + 1000 <= end; at += 1000) counts.push(frames.filter((f) => f >= at && f < at + 1000).length);
-			return {Worst: Math.min(...counts), Rate: `+strconv.Itoa(streamed)+` / (end - begin) * 1000};
-		})()`, &got)
-		f.Frames, f.Updates = append(f.Frames, got.Worst), append(f.Updates, got.Rate)
-	}
+	f.Frames, f.Updates = r.streams(tb, paragraph)
+	f.Paragraph, _ = r.streams(tb, streamed)
 	f.Scroll = r.scrolls(tb)
 	tb.Eval(`navigator.userAgent.match(/Chrome\/[\d.]+/)[0]`, &f.Chromium)
 	tb.Eval(`navigator.hardwareConcurrency`, &f.Processor)
@@ -124,11 +104,42 @@ func TestMeasure(t *testing.T) {
 	if err := os.WriteFile(*measure, append(data, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, list := range map[string][]float64{"first row, ms": f.FirstRow, "open 10,000 updates, ms": f.Open, "frames in the worst second": f.Frames, "the same, scrolling": f.Scroll, "updates a second": f.Updates} {
+	for name, list := range map[string][]float64{"first row, ms": f.FirstRow, "open 10,000 updates, ms": f.Open, "frames in the worst second": f.Frames, "the same, one paragraph": f.Paragraph, "the same, scrolling": f.Scroll, "updates a second": f.Updates} {
 		sorted := slices.Sorted(slices.Values(list))
 		t.Logf("%s: median %.1f of %v", name, sorted[len(sorted)/2], list)
 	}
 	t.Logf("%d bytes", f.Bytes)
+}
+
+// streams returns the frames in the worst second while a message comes, in paragraphs of so many words, and how many updates
+// came a second: each has a word.
+func (r *rig) streams(tb *chromium.Tab, words int) (frames, updates []float64) {
+	for range rounds {
+		id := r.session()
+		tb.Eval(fmt.Sprintf(`void (location.hash = "#/%s")`, id), nil)
+		tb.Until(fmt.Sprintf(`location.hash === "#/%s" && !document.querySelector(".entries > [data-entry]")`, id))
+		tb.Eval(`void (() => {
+			const m = window.measured = {frames: [], begin: 0, end: 0};
+			const look = (now) => {
+				const node = document.querySelector(".message.agent");
+				if (node && !m.begin) m.begin = now;
+				if (m.begin) m.frames.push(now);
+				if (document.querySelector(".entries")?.lastElementChild && /end$/.test(document.querySelector(".message.agent")?.textContent.trimEnd() ?? "")) m.end = now;
+				else requestAnimationFrame(look);
+			};
+			requestAnimationFrame(look);
+		})()`, nil)
+		prompt(tb, fmt.Sprintf("stream %d 960 %d", streamed, words)) // a little more than 1,000 a second, of which the gateway keeps each
+		tb.Until(`window.measured.end > 0`)
+		var got struct{ Worst, Rate float64 }
+		tb.Eval(`(() => {
+			const {frames, begin, end} = window.measured, counts = [];
+			for (let at = begin; at + 1000 <= end; at += 1000) counts.push(frames.filter((f) => f >= at && f < at + 1000).length);
+			return {Worst: Math.min(...counts), Rate: `+strconv.Itoa(streamed)+` / (end - begin) * 1000};
+		})()`, &got)
+		frames, updates = append(frames, got.Worst), append(updates, got.Rate)
+	}
+	return frames, updates
 }
 
 // scrolls returns the frames in the worst second of ten, in which somebody scrolls up in a session of 100,000 updates: by
