@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -155,4 +157,66 @@ func TestQuestionsInOrder(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// A database of this kind decides a question once it may.
+type deciding struct {
+	engine.Database
+	may   chan struct{}
+	calls atomic.Int64
+}
+
+func (d *deciding) Answer(ctx context.Context, _, id string, made engine.Decision) (engine.Ask, bool, error) {
+	d.calls.Add(1)
+	select {
+	case <-d.may:
+		return engine.Ask{ID: id, State: engine.AskAnswered, Decision: made}, true, nil
+	case <-ctx.Done():
+		return engine.Ask{}, false, ctx.Err()
+	}
+}
+
+// TestAnswersTogether: of answers that come at the same time one is committed, and the others know that without asking the
+// database, which would be cut off as the question is withdrawn. One that nobody waits for any more lets the next one in.
+func TestAnswersTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &deciding{may: make(chan struct{})}
+		log := logOver(t, t.TempDir(), time.Minute, &db.Database, db)
+		s := &session{id: "s", g: &Gateway{cfg: Config{Log: log}}}
+		a := &ask{id: "a", commits: make(chan struct{}, 1)}
+		gone, leave := context.WithCancel(t.Context())
+		first := make(chan error, 1)
+		go func() { first <- s.commitAnswer(gone, a, decision{Option: "no", by: "first"}) }()
+		synctest.Wait()
+		errs := make(chan error, 4)
+		for range cap(errs) {
+			go func() { errs <- s.commitAnswer(t.Context(), a, decision{Option: "yes", by: "jo"}) }()
+		}
+		synctest.Wait()
+		if n := db.calls.Load(); n != 1 {
+			t.Errorf("%d answers are committed at the same time", n)
+		}
+		leave()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Errorf("of one that nobody waits for: %v", err)
+		}
+		close(db.may)
+		won := 0
+		for range cap(errs) {
+			err := <-errs
+			said, late := errors.AsType[*engine.AnsweredError](err)
+			switch {
+			case err == nil:
+				won++
+			case !late || said.Session != "s" || said.ID != "a" || said.Decision.By != "jo" || string(said.Decision.Data) != `{"option":"yes"}`:
+				t.Errorf("%#v", err)
+			}
+		}
+		if n := db.calls.Load(); won != 1 || n != 2 {
+			t.Errorf("%d have decided, with %d calls of the database", won, n)
+		}
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

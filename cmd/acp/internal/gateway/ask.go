@@ -28,6 +28,8 @@ type ask struct {
 	ctx     context.Context
 	cancel  context.CancelFunc // withdraws the question everywhere
 	decided chan decision      // has room for one
+	commits chan struct{}      // has room for one, which is there while an answer is being committed
+	settled error              // what others get once one is; guarded by commits
 	asked   int                // clients that are being asked; guarded by the session's lock
 }
 
@@ -65,7 +67,7 @@ func (d *decision) outcome() string {
 // ask puts a question to everybody who watches, and to those who come, until one of them has answered it
 // and the answer is committed.
 func (s *session) ask(ctx context.Context, b *backend, a *ask, data []byte) (decision, error) {
-	a.id, a.decided = newID("ask_"), make(chan decision, 1)
+	a.id, a.decided, a.commits = newID("ask_"), make(chan decision, 1), make(chan struct{}, 1)
 	a.ctx, a.cancel = context.WithCancel(s.ctx)
 	defer a.cancel()
 	held, id := b.stream.asked(ctx)
@@ -218,13 +220,31 @@ func (s *session) await(ctx context.Context, a *ask) (decision, error) {
 	return decision{}, errors.Join(err, s.commitAnswer(bound, a, decision{}))
 }
 
-// commitAnswer decides an ask, unless it is decided.
+// commitAnswer decides an ask, unless it is decided. Answers that come at the same time wait for each other: the first one
+// withdraws the question, and what the database is doing for the others would be cut off, often with its connection.
 func (s *session) commitAnswer(ctx context.Context, a *ask, d decision) error {
 	data, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
-	return s.g.cfg.Log.Answer(ctx, s.id, a.id, engine.Decision{By: d.by, Data: data})
+	select {
+	case a.commits <- struct{}{}:
+		defer func() { <-a.commits }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if a.settled != nil {
+		return a.settled
+	}
+	made := engine.Decision{By: d.by, Data: data}
+	err = s.g.cfg.Log.Answer(ctx, s.id, a.id, made)
+	switch {
+	case err == nil:
+		a.settled = &engine.AnsweredError{Session: s.id, ID: a.id, Decision: made}
+	case errors.Is(err, engine.ErrAnswered), errors.Is(err, engine.ErrExpired):
+		a.settled = err
+	}
+	return err
 }
 
 // insistAnswer decides an ask as commitAnswer does, and tries that again as long as it fails for a reason that passes. An
