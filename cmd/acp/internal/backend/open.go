@@ -18,6 +18,7 @@ import (
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
+	"github.com/goacp/acp/cmd/acp/internal/remote"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
@@ -125,7 +126,7 @@ func (h *Host) watch(l *link) {
 		if err == nil {
 			err = jsonrpc.ErrClosed
 		}
-		h.end(exitcode.With(exitcode.Agent, fmt.Errorf("%s has ended: %w", h.name(), err)))
+		h.end(exitcode.With(endCode(err), fmt.Errorf("%s has ended: %w", h.name(), err)))
 	})
 }
 
@@ -256,13 +257,21 @@ func (h *Host) coded(what string, err error) error {
 	case errors.Is(err, jsonrpc.ErrInvalidResponse):
 		code = exitcode.Protocol
 	case errors.Is(err, jsonrpc.ErrClosed):
-		return exitcode.With(exitcode.Agent, h.left(what, err))
+		return exitcode.With(endCode(err), h.left(what, err))
 	case errors.Is(err, context.DeadlineExceeded):
 		code = exitcode.Timeout
 	case errors.Is(err, context.Canceled):
 		code = exitcode.Cancelled
 	}
 	return exitcode.Errorf(code, "%s: %w", what, err)
+}
+
+// endCode returns the exit status for the end of a connection. A server may not have let this machine return to it.
+func endCode(err error) exitcode.Code {
+	if remote.IsUnauthorized(err) {
+		return exitcode.Auth
+	}
+	return exitcode.Agent
 }
 
 // left returns how the agent has ended in the middle of something, if it has. A connection can also
