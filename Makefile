@@ -89,7 +89,7 @@ bench-cluster: ## measure faults of nodes that share PostgreSQL, into bench/gate
 
 bench-network: ## prompt through faulty networks, into bench/gateway/network.jsonl and bench/GATEWAY.md (about 3 minutes; with PostgreSQL if it is there)
 	rm -f bench/gateway/network.jsonl
-	cd cmd/acp && ACP_TESTS=all NETWORK_PROMPTS=50 NETWORK_REPORT=$(CURDIR)/bench/gateway/network.jsonl go test -count=1 -timeout 30m -run TestNetwork ./internal/test/torture
+	cd cmd/acp && ACP_TESTS=all NETWORK_PROMPTS=10 NETWORK_REPORT=$(CURDIR)/bench/gateway/network.jsonl go test -count=1 -timeout 30m -run TestNetwork ./internal/test/torture
 	cd bench && GOWORK=off go run ./gateway -kept
 
 torture: ## kill each part of a gateway 1,000 times and write bench/gateway/torture.jsonl (about 7 minutes)
