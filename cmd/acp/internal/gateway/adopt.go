@@ -238,8 +238,6 @@ func (s *session) decide(ctx context.Context, id string) (decision, bool, error)
 	if err := s.g.cfg.Log.Answer(ctx, s.id, id, engine.Decision{Data: encode(decision{})}); !errors.As(err, &answered) {
 		return decision{}, true, err // it has been decided just now: nobody has
 	}
-	var d decision
-	err = json.Unmarshal(answered.Decision.Data, &d)
-	d.by = answered.Decision.By
+	d, err := decisionOf(&answered.Decision)
 	return d, true, err
 }

@@ -84,7 +84,8 @@ func TestPermissionNumbered(t *testing.T) {
 		w.reached(gs.log.last())
 	}
 	question := func(title string) *ask {
-		a := &ask{id: newID("ask_"), decided: make(chan decision, 1), permission: &acp.Permission{Title: title}}
+		a := &ask{permission: &acp.Permission{Title: title}}
+		a.begin()
 		a.ctx, a.cancel = context.WithCancel(t.Context())
 		t.Cleanup(a.cancel)
 		return a
@@ -111,7 +112,8 @@ func TestQuestionsInOrder(t *testing.T) {
 	want := make(map[string]uint64)
 	gs.mu.Lock()
 	for i := range uint64(n) {
-		a := &ask{id: newID("ask_"), seq: i + 1, decided: make(chan decision, 1)}
+		a := &ask{seq: i + 1}
+		a.begin()
 		a.ctx, a.cancel = context.WithCancel(t.Context())
 		t.Cleanup(a.cancel)
 		switch i % 3 {
@@ -176,18 +178,28 @@ func (d *deciding) Answer(ctx context.Context, _, id string, made engine.Decisio
 	}
 }
 
-// TestAnswersTogether: of answers that come at the same time one is committed, and the others know that without asking the
-// database, which would be cut off as the question is withdrawn. One that nobody waits for any more lets the next one in.
+// TestAnswersTogether: of answers that arrive together, one is committed. The others learn of it without a query, which the
+// withdrawal of the question would abort. If the one being committed is abandoned, the next takes its turn.
 func TestAnswersTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := &deciding{may: make(chan struct{})}
 		log := logOver(t, t.TempDir(), time.Minute, &db.Database, db)
 		s := &session{id: "s", g: &Gateway{cfg: Config{Log: log}}}
-		a := &ask{id: "a", commits: make(chan struct{}, 1)}
+		a := new(ask)
+		a.begin()
+		a.id = "a"
 		gone, leave := context.WithCancel(t.Context())
 		first := make(chan error, 1)
 		go func() { first <- s.commitAnswer(gone, a, decision{Option: "no", by: "first"}) }()
 		synctest.Wait()
+		bored, stop := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		go func() { left <- s.commitAnswer(bored, a, decision{Option: "no", by: "bored"}) }()
+		synctest.Wait()
+		stop()
+		if err := <-left; !errors.Is(err, context.Canceled) || db.calls.Load() != 1 {
+			t.Errorf("of one whose turn has not come: %v", err)
+		}
 		errs := make(chan error, 4)
 		for range cap(errs) {
 			go func() { errs <- s.commitAnswer(t.Context(), a, decision{Option: "yes", by: "jo"}) }()
@@ -209,7 +221,7 @@ func TestAnswersTogether(t *testing.T) {
 			case err == nil:
 				won++
 			case !late || said.Session != "s" || said.ID != "a" || said.Decision.By != "jo" || string(said.Decision.Data) != `{"option":"yes"}`:
-				t.Errorf("%#v", err)
+				t.Errorf("%v", err)
 			}
 		}
 		if n := db.calls.Load(); won != 1 || n != 2 {
@@ -219,4 +231,44 @@ func TestAnswersTogether(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestAnswerAtTheEnd: when nobody is to answer any more, an answer whose commit hangs is given up, those that wait behind it
+// are not committed, and what is committed in the end is what the agent hears.
+func TestAnswerAtTheEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		after time.Duration // from when on the database answers
+		want  acp.PermissionOptionID
+	}{
+		{"the answer is committed in time", answerTime / 2, "yes"},
+		{"it is not", answerTime + time.Second, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := &deciding{may: make(chan struct{})}
+				log := logOver(t, t.TempDir(), time.Minute, &db.Database, db)
+				s := &session{id: "s", ctx: t.Context(), g: &Gateway{cfg: Config{Log: log, AskTimeout: time.Hour}}}
+				a := new(ask)
+				a.begin()
+				go func() { _ = s.commitAnswer(t.Context(), a, decision{Option: "yes", by: "jo"}) }()
+				synctest.Wait()
+				behind := make(chan error, 1)
+				go func() { behind <- s.commitAnswer(t.Context(), a, decision{Option: "no", by: "al"}) }()
+				synctest.Wait()
+				time.AfterFunc(tt.after, func() { close(db.may) })
+				s.g.cfg.AskTimeout = 0 // from now on
+				d, err := s.await(t.Context(), a)
+				if d.Option != tt.want || d.dismissed() != errors.Is(err, errNoAnswer) {
+					t.Errorf("%+v, %v", d, err)
+				}
+				if err := <-behind; !errors.Is(err, engine.ErrAnswered) && !errors.Is(err, engine.ErrExpired) {
+					t.Errorf("one that waited: %v", err)
+				}
+				if err := log.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp"
@@ -29,7 +30,8 @@ type ask struct {
 	cancel  context.CancelFunc // withdraws the question everywhere
 	decided chan decision      // has room for one
 	commits chan struct{}      // has room for one, which is there while an answer is being committed
-	settled error              // what others get once one is; guarded by commits
+	settled error              // what later answers get once the question is decided or has expired; guarded by commits
+	over    atomic.Bool        // nobody is to answer any more
 	asked   int                // clients that are being asked; guarded by the session's lock
 }
 
@@ -64,10 +66,15 @@ func (d *decision) outcome() string {
 	return "cancelled"
 }
 
+// begin readies a question to be asked.
+func (a *ask) begin() {
+	a.id, a.decided, a.commits = newID("ask_"), make(chan decision, 1), make(chan struct{}, 1)
+}
+
 // ask puts a question to everybody who watches, and to those who come, until one of them has answered it
 // and the answer is committed.
 func (s *session) ask(ctx context.Context, b *backend, a *ask, data []byte) (decision, error) {
-	a.id, a.decided, a.commits = newID("ask_"), make(chan decision, 1), make(chan struct{}, 1)
+	a.begin()
 	a.ctx, a.cancel = context.WithCancel(s.ctx)
 	defer a.cancel()
 	held, id := b.stream.asked(ctx)
@@ -202,7 +209,7 @@ func (s *session) numbered(a *ask, seq uint64) {
 }
 
 // await waits for the answer. When nobody is to answer any more, that is committed, too, so that a late
-// answer is not taken for one.
+// answer is not taken for one. An answer that is committed in the same moment counts.
 func (s *session) await(ctx context.Context, a *ask) (decision, error) {
 	timer := time.NewTimer(s.g.cfg.AskTimeout)
 	defer timer.Stop()
@@ -215,13 +222,33 @@ func (s *session) await(ctx context.Context, a *ask) (decision, error) {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	bound, cancel := context.WithTimeout(s.ctx, 5*time.Second)
+	a.over.Store(true)
+	bound, cancel := context.WithTimeout(s.ctx, 3*answerTime)
 	defer cancel()
-	return decision{}, errors.Join(err, s.commitAnswer(bound, a, decision{}))
+	none := s.commitAnswer(bound, a, decision{})
+	won, ok := errors.AsType[*engine.AnsweredError](none)
+	if !ok {
+		return decision{}, errors.Join(err, none)
+	}
+	d, bad := decisionOf(&won.Decision)
+	if ctx.Err() != nil { // the agent does not wait for it
+		return d, errors.Join(err, bad)
+	}
+	return d, bad
 }
 
-// commitAnswer decides an ask, unless it is decided. Answers that come at the same time wait for each other: the first one
-// withdraws the question, and what the database is doing for the others would be cut off, often with its connection.
+// decisionOf reads a decision that was committed.
+func decisionOf(kept *engine.Decision) (d decision, err error) {
+	err = json.Unmarshal(kept.Data, &d)
+	d.by = kept.By
+	return d, err
+}
+
+// answerTime bounds how long an answer is being committed. One of which nothing is known by then is committed again.
+const answerTime = 4 * time.Second
+
+// commitAnswer decides an ask, unless it is decided. Answers that arrive together take turns: the first to succeed
+// withdraws the question, which would abort the transactions of the others and often close their connections.
 func (s *session) commitAnswer(ctx context.Context, a *ask, d decision) error {
 	data, err := json.Marshal(d)
 	if err != nil {
@@ -236,7 +263,12 @@ func (s *session) commitAnswer(ctx context.Context, a *ask, d decision) error {
 	if a.settled != nil {
 		return a.settled
 	}
+	if a.over.Load() && !d.dismissed() {
+		return engine.ErrExpired
+	}
 	made := engine.Decision{By: d.by, Data: data}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	err = s.g.cfg.Log.Answer(ctx, s.id, a.id, made)
 	switch {
 	case err == nil:
