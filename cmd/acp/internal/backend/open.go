@@ -126,7 +126,11 @@ func (h *Host) watch(l *link) {
 		if err == nil {
 			err = jsonrpc.ErrClosed
 		}
-		h.end(exitcode.With(endCode(err), fmt.Errorf("%s has ended: %w", h.name(), err)))
+		code := exitcode.Agent
+		if remote.IsUnauthorized(err) { // the server did not let this machine return
+			code = exitcode.Auth
+		}
+		h.end(exitcode.With(code, fmt.Errorf("%s has ended: %w", h.name(), err)))
 	})
 }
 
@@ -257,21 +261,16 @@ func (h *Host) coded(what string, err error) error {
 	case errors.Is(err, jsonrpc.ErrInvalidResponse):
 		code = exitcode.Protocol
 	case errors.Is(err, jsonrpc.ErrClosed):
-		return exitcode.With(endCode(err), h.left(what, err))
+		if why := remote.Explain(h.name(), err); why != nil && remote.IsUnauthorized(err) {
+			return why
+		}
+		return exitcode.With(exitcode.Agent, h.left(what, err))
 	case errors.Is(err, context.DeadlineExceeded):
 		code = exitcode.Timeout
 	case errors.Is(err, context.Canceled):
 		code = exitcode.Cancelled
 	}
 	return exitcode.Errorf(code, "%s: %w", what, err)
-}
-
-// endCode returns the exit status for the end of a connection. A server may not have let this machine return to it.
-func endCode(err error) exitcode.Code {
-	if remote.IsUnauthorized(err) {
-		return exitcode.Auth
-	}
-	return exitcode.Agent
 }
 
 // left returns how the agent has ended in the middle of something, if it has. A connection can also

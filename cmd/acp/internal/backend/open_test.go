@@ -148,6 +148,7 @@ func TestCoded(t *testing.T) {
 		{closed(fmt.Errorf("%w: %w", io.EOF, &process.ExitError{Code: 3, Stderr: "no\x1b[31m luck\n"})), exitcode.Agent, "prompt: mine exited with status 3: no luck"},
 		{closed(&process.ExitError{Code: -1, Signal: "SIGKILL"}), exitcode.Agent, "prompt: mine was ended by SIGKILL"},
 		{closed(&acphttp.BrokenError{Err: io.ErrUnexpectedEOF}), exitcode.Agent, "prompt: the connection to mine broke: unexpected EOF; the agent may have done what it was asked"},
+		{closed(fmt.Errorf("no way back: %w, after %w", &acphttp.StatusError{Status: 401, Text: "it was revoked"}, &acphttp.BrokenError{Err: &acphttp.StatusError{Status: 503}})), exitcode.Auth, "mine requires a token: it was revoked. Set ACP_TOKEN"},
 		{closed(jsonrpc.ErrFrameTooLarge), exitcode.Agent, "prompt: " + closed(jsonrpc.ErrFrameTooLarge).Error()},
 		{context.DeadlineExceeded, exitcode.Timeout, "prompt: context deadline exceeded"},
 		{io.ErrShortWrite, exitcode.Failed, "prompt: short write"},

@@ -22,7 +22,7 @@ const (
 	Protocol   Code = 7  // the agent answered with an error, or not in the protocol
 	Timeout    Code = 8  // a time limit was reached
 	Cost       Code = 9  // a limit of cost was reached
-	Auth       Code = 10 // the agent requires a login
+	Auth       Code = 10 // the agent requires a login, or the gateway another token
 	Incomplete Code = 11 // the agent stopped at a limit of its own: tokens or requests
 	Broken     Code = 12 // the agent did something that a rule denies, without asking
 )

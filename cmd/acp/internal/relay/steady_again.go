@@ -98,6 +98,9 @@ func (s *steady) again(broken error) error {
 			if errors.Is(broken, io.EOF) { // which would look like an orderly end
 				return fmt.Errorf("the connection has ended, and it was not possible to return: %w", err)
 			}
+			if remote.IsUnauthorized(err) { // it comes first, since it is what can be mended
+				return fmt.Errorf("it was not possible to return: %w; the connection had ended: %w", err, broken)
+			}
 			return fmt.Errorf("%w; and it was not possible to return: %w", broken, err)
 		}
 	}

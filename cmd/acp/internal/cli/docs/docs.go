@@ -71,7 +71,7 @@ const statuses = `## Exit statuses
 | 7 | the agent answered with an error, or violated the protocol |
 | 8 | a time limit was reached |
 | 9 | the cost limit was reached |
-| 10 | the agent requires a login |
+| 10 | the agent requires a login, or the gateway another token |
 | 11 | the agent stopped at one of its own limits: tokens or requests |
 | 12 | a rule was broken: the agent did something that a rule denies, without asking |
 
