@@ -7,7 +7,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// What a script does not use of a module with schemas is left out, and so is what only that uses.
+// TestDroppable: what a script does not use of a module with schemas is left out, together with what only that uses.
 func TestDroppable(t *testing.T) {
 	module := `const made = globalThis.made;
 /** A text. */
@@ -21,18 +21,20 @@ export const zList = made({
 }).and(made("more"));
 // The end.
 export const zOther = made("other");
+export const zMap = { a: made("map") };
 `
 	text, err := droppable(module)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(text, "@__PURE__"); n != 3 {
+	if n := strings.Count(text, "@__PURE__"); n != 4 {
 		t.Errorf("%d constants can be left out, want 3:\n%s", n, text)
 	}
 	for _, tt := range []struct{ uses, has, not string }{
 		{"zList", `"text" "last" "more"`, `"other"`},
 		{"zOther", `"other"`, `"text" "last" "more"`},
 		{"zText", `"text"`, `"last" "more" "other"`},
+		{"zMap", `"map" ({`, `"other"`},
 	} {
 		res := api.Transform(strings.ReplaceAll(text, "export ", "")+"console.log("+tt.uses+");\n", api.TransformOptions{TreeShaking: api.TreeShakingTrue, Format: api.FormatIIFE})
 		code := string(res.Code)
@@ -47,7 +49,7 @@ export const zOther = made("other");
 			}
 		}
 	}
-	for _, bad := range []string{"export const a;\n", "export const a = made(\n", "export const a = made(\nexport const b = 1;\n"} {
+	for _, bad := range []string{"", "export let a = made();\n", "export const a;\n", "export const a = made(\n", "export const a = made(\nexport const b = 1;\n"} {
 		if text, err := droppable(bad); err == nil {
 			t.Errorf("%q: no error, but\n%s", bad, text)
 		}

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -203,6 +204,7 @@ func bundle(dir, store string, format api.Format, define map[string]string, sour
 	for _, name := range sources {
 		entries = append(entries, filepath.Join(at, "src", filepath.FromSlash(name)))
 	}
+	var marked atomic.Bool
 	defined := map[string]string{"process.env.NODE_ENV": `"production"`}
 	maps.Copy(defined, define)
 	res := api.Build(api.BuildOptions{
@@ -216,6 +218,7 @@ func bundle(dir, store string, format api.Format, define map[string]string, sour
 				if err != nil {
 					return api.OnLoadResult{}, err
 				}
+				marked.Store(true)
 				text, err := droppable(string(data))
 				return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, err
 			})
@@ -226,6 +229,9 @@ func bundle(dir, store string, format api.Format, define map[string]string, sour
 	if len(res.Errors) > 0 {
 		return nil, nil, errors.New("the bundle has errors")
 	}
+	if !marked.Load() && strings.Contains(res.Metafile, "node_modules/zod/") {
+		return nil, nil, errors.New("the schemas of the protocol package have another name, and all of them are in the bundle")
+	}
 	files := make(map[string][]byte)
 	for _, f := range res.OutputFiles {
 		files[filepath.Base(f.Path)] = f.Contents
@@ -234,13 +240,13 @@ func bundle(dir, store string, format api.Format, define map[string]string, sour
 	return files, loads, err
 }
 
-// droppable lets esbuild leave out those constants of a module that nothing uses. The protocol package has a schema for
-// every type of every version, each made by calls, which could do anything for all that esbuild knows. Making them takes a
-// browser longer than everything else that it does before it shows something.
+// droppable marks the constants of a module so that esbuild can leave out the unused ones. The protocol package has a
+// schema for every type of every version, each made by calls, which for all esbuild knows could have side effects. Building
+// them takes a browser longer than everything else it does before it shows something.
 func droppable(module string) (string, error) {
 	const export = "export const "
 	var b strings.Builder
-	open := false
+	open, any := false, false
 	lines := strings.SplitAfter(module, "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, export) {
@@ -248,22 +254,22 @@ func droppable(module string) (string, error) {
 			if !ok || open {
 				return "", fmt.Errorf("line %d is not understood: %s", i+1, line)
 			}
-			open = true
-			line = export + name + " = /* @__PURE__ */ (() => " + value
+			open, any = true, true
+			line = export + name + " = /* @__PURE__ */ (() => (" + value
 		}
 		if rest, ok := strings.CutSuffix(strings.TrimRight(line, "\r\n"), ";"); ok && open && (i+1 == len(lines) || begins(lines[i+1])) {
 			open = false
-			line = rest + ")();\n"
+			line = rest + "))();\n"
 		}
 		b.WriteString(line)
 	}
-	if open {
-		return "", errors.New("a constant has no end")
+	if open || !any {
+		return "", errors.New("no constants, or one without an end")
 	}
 	return b.String(), nil
 }
 
-// begins reports whether a line follows a statement.
+// begins reports whether a line begins a statement or a comment, so that the line before it may end one.
 func begins(line string) bool {
 	return line == "" || strings.HasPrefix(line, "/*") || strings.HasPrefix(line, "//") || strings.HasPrefix(line, "export ") || strings.HasPrefix(line, "const ")
 }
