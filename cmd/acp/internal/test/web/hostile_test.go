@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,8 +71,21 @@ func hostileTexts(from int, file string) (text, name string, err error) {
 // what changes the order of characters written out.
 func TestHostile(t *testing.T) {
 	long.Test(t)
+	file, err := filepath.Abs("../../web/testdata/xss.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	corpus, err := readAttacks(file)
+	if err != nil || len(corpus) < 500 {
+		t.Fatal(len(corpus), err)
+	}
+	var agents []byte
+	for _, name := range agentNames(append([]string{hostileName}, corpus...)) {
+		key, _ := json.Marshal(name)
+		agents = fmt.Appendf(agents, "[agents.%s]\ncommand = \"sh\"\n", key)
+	}
 	config := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "[agents.%q]\ncommand = \"sh\"\n", hostileName), 0o600); err != nil {
+	if err := os.WriteFile(config, agents, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := newRig(t, "--config", config)
@@ -114,14 +128,7 @@ func TestHostile(t *testing.T) {
 	says("the error of a turn", ".turn.error, .turn")
 
 	// The same fields with all attacks of the corpus, and prompts of another client.
-	file, err := filepath.Abs("../../web/testdata/xss.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	corpus, err := readAttacks(file)
-	if err != nil || len(corpus) < 500 {
-		t.Fatal(len(corpus), err)
-	}
+	var batches []string
 	for from := 0; from < len(corpus); from += hostileBatch {
 		prompt(tb, fmt.Sprintf("hostile %d %s", from, file))
 		tb.Until(`document.querySelector(".ask .address")?.textContent.includes("pwned") && document.querySelector(".agent-options label")?.title.includes("pwned") && document.querySelector(".head .cost")`)
@@ -133,6 +140,7 @@ func TestHostile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		batches = append(batches, text)
 		if _, err := s.Prompt(t.Context(), acp.Text("say "+text)).Wait(); err != nil {
 			t.Fatal(err)
 		}
@@ -151,6 +159,12 @@ func TestHostile(t *testing.T) {
 	tb.Type("#prompt", hostileText)
 	tb.Press("Enter")
 	says("a prompt that waits", ".sending")
+	for i, text := range batches {
+		prompt(tb, "say "+text)
+		tb.Until(fmt.Sprintf(`document.querySelectorAll(".sending").length === %d`, i+2))
+		tb.Drawn()
+		harmless(t, tb, fmt.Sprintf("prompts that wait, with the attacks of batch %d", i))
+	}
 	if err := os.WriteFile(pipe, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -166,6 +180,7 @@ func TestHostile(t *testing.T) {
 	tb.Eval(`void document.activeElement.blur()`, nil)
 	tb.Press("n")
 	says("an agent of the configuration", "dialog option")
+	tb.Until(fmt.Sprintf(`document.querySelectorAll("dialog option").length >= %d`, len(corpus)*9/10)) // few differ only in white space
 	tb.Type("dialog input", refused)
 	tb.Click("dialog button.primary")
 	says("why a session is refused", "#new-wrong")
@@ -206,4 +221,20 @@ func TestHostile(t *testing.T) {
 	tb.Drawn()
 	harmless(t, tb, "a link")
 	escaped(t, tb, "a link", turns)
+}
+
+// agentNames makes names of agents of texts: without what would make a command line of one, and each once.
+func agentNames(texts []string) (names []string) {
+	for _, text := range texts {
+		name := strings.TrimLeft(strings.Map(func(c rune) rune {
+			if c <= ' ' || c == 0x7f || strings.ContainsRune("/\\\"'", c) {
+				return '\u00a0'
+			}
+			return c
+		}, text), "-")
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
