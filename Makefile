@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test test-long race lint cross vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-tap bench-web bench-gateway bench-cluster bench-network torture bench-harness docs ci
+.PHONY: help test test-long race lint cross types vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-tap bench-web bench-gateway bench-cluster bench-network torture bench-harness docs ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ lint: ## gofmt, go vet, staticcheck
 cross: ## build and vet for Windows and macOS
 	GOOS=windows go build work && GOOS=windows go vet work
 	GOOS=darwin go build work && GOOS=darwin go vet work
+
+types: ## check the types for Windows and macOS, which takes a tenth of the time
+	go run ./cmd/acp/internal/cross windows darwin -- work
 
 vuln: ## look the dependencies up in the vulnerability database (needs the network)
 	go tool govulncheck ./... ./acpws/... ./cmd/acp/...

@@ -1,0 +1,38 @@
+// Command cross checks the types of packages, and of their tests, for other systems. It does so from the sources of all
+// that they import, without compiling any of it, which takes several times as long.
+//
+//	go run ./cmd/acp/internal/cross windows darwin -- work
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/tools/go/packages"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "cross:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	end := slices.Index(args, "--")
+	if end <= 0 || end+1 == len(args) {
+		return fmt.Errorf("usage: cross SYSTEM... -- PACKAGE...")
+	}
+	for _, system := range args[:end] {
+		all, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax, Tests: true, Env: append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")}, args[end+1:]...)
+		if err != nil {
+			return fmt.Errorf("%s: %w", system, err)
+		}
+		if n := packages.PrintErrors(all); n > 0 {
+			return fmt.Errorf("%s: %d errors", system, n)
+		}
+		fmt.Printf("%s: %d packages have no errors\n", system, len(all))
+	}
+	return nil
+}
