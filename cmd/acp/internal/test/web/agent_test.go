@@ -44,8 +44,8 @@ func playAgent() error {
 		Info:    acp.Implementation{Name: "player", Version: "1"},
 		Content: acp.PromptContent{Image: true, EmbeddedContext: true},
 		NewSession: func(_ context.Context, s *acp.AgentSession) error {
-			if filepath.Base(s.Cwd()) == "refused" {
-				return &acp.Failure{Message: hostileText, Reason: "hostile"}
+			if why, err := os.ReadFile(filepath.Join(s.Cwd(), "refused")); err == nil {
+				return &acp.Failure{Message: string(why), Reason: "hostile"}
 			}
 			return s.SetCommands(
 				acp.SlashCommand{Name: "plan", Description: "make a plan", Input: &acpv2.TextCommandInput{Hint: "for what"}},
