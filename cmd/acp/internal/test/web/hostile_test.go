@@ -90,9 +90,13 @@ func TestHostile(t *testing.T) {
 	}
 	r := newRig(t, "--config", config)
 	pipe := filepath.Join(r.home, "pipe")
-	refused := filepath.Join(r.home, "refused")
-	if err := os.Mkdir(refused, 0o700); err != nil {
-		t.Fatal(err)
+	refused := func(name, why string) (dir string) {
+		t.Helper()
+		dir = filepath.Join(r.home, name)
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "refused"), []byte(why), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
 	}
 	id := r.session()
 	conn := r.client(&acp.Client{})
@@ -181,9 +185,18 @@ func TestHostile(t *testing.T) {
 	tb.Press("n")
 	says("an agent of the configuration", "dialog option")
 	tb.Until(fmt.Sprintf(`document.querySelectorAll("dialog option").length >= %d`, len(corpus)*9/10)) // few differ only in white space
-	tb.Type("dialog input", refused)
+	tb.Type("dialog input", refused("refused", hostileText))
 	tb.Click("dialog button.primary")
 	says("why a session is refused", "#new-wrong")
+	for i, text := range batches {
+		why := fmt.Sprintf("refusal %d", i)
+		tb.Eval(`document.querySelector("dialog input").select()`, nil)
+		tb.Type("dialog input", refused(why, why+" "+text))
+		tb.Click("dialog button.primary")
+		tb.Until(fmt.Sprintf(`document.querySelector("#new-wrong")?.textContent.includes(%q)`, why))
+		tb.Drawn()
+		harmless(t, tb, fmt.Sprintf("why sessions are refused, with the attacks of batch %d", i))
+	}
 	tb.Press("Escape")
 	tb.Until(`!document.querySelector("dialog[open]")`)
 
