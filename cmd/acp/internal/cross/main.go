@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -22,7 +23,7 @@ func main() {
 func run(args []string) error {
 	end := slices.Index(args, "--")
 	if end <= 0 || end+1 == len(args) {
-		return fmt.Errorf("usage: cross SYSTEM... -- PACKAGE...")
+		return errors.New("usage: cross SYSTEM... -- PACKAGE..., with systems as GOOS names them")
 	}
 	for _, system := range args[:end] {
 		all, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax, Tests: true, Env: append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")}, args[end+1:]...)
