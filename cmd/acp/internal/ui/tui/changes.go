@@ -31,9 +31,11 @@ func (m *model) takeBase() tea.Cmd {
 	if m.baseOf == m.session && m.session != "" {
 		return nil
 	}
-	m.base, m.baseOf = nil, m.session
+	taken := make(chan struct{})
+	m.base, m.baseOf, m.baseTaken = nil, m.session, taken
 	ctx, dir, id := m.ctx, m.opt.cwd, m.session
 	return func() tea.Msg {
+		defer close(taken)
 		b, err := changes.TakeBase(ctx, dir)
 		if err != nil {
 			b = nil

@@ -13,6 +13,25 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
+// TestPromptAfterBase: the first prompt is not sent before Git was asked what there is, or a slow
+// Git would count what the turn changes as there before.
+func TestPromptAfterBase(t *testing.T) {
+	r := newRig(t, 100, 40, nil)
+	r.send(startedMsg{r.m.attempt, r.link, nil})
+	r.talk.results = make(chan turnEnd)
+	opened := r.send(openedMsg{attempt: r.m.attempt, talk: r.talk})
+	r.keys("hello")
+	r.run(r.keys("enter"))
+	if sent := r.talk.sent(); len(sent) != 0 {
+		t.Fatalf("sent %v", sent)
+	}
+	r.run(opened)
+	r.talk.results <- turnEnd{res: &acp.Result{}} // which only a prompt that was sent takes
+	if sent := r.talk.sent(); len(sent) != 1 {
+		t.Fatalf("sent %v", sent)
+	}
+}
+
 // TestChanges: one key shows all that the session has changed, and takes single hunks back, after
 // asking.
 func TestChanges(t *testing.T) {

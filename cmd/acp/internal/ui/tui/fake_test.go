@@ -158,7 +158,7 @@ func (r *rig) start() *rig {
 	if r.m.phase != ready {
 		r.t.Fatalf("phase %v after the start", r.m.phase)
 	}
-	r.cmds = nil
+	r.cmds, r.m.baseTaken = nil, nil // what would ask Git is not run
 	return r
 }
 

@@ -97,6 +97,7 @@ type agentState struct {
 	mode       *modeChange             // that is under way, or nil
 	base       *changes.Base           // the project when baseOf was opened; nil without Git
 	baseOf     acp.SessionID
+	baseTaken  <-chan struct{} // closed when Git has been asked for base; nil before
 
 	gatewayState
 	outage

@@ -237,7 +237,7 @@ func (m *model) submit(text string) tea.Cmd {
 
 // prompt sends a prompt at once.
 func (m *model) prompt(text string) tea.Cmd {
-	t, l, attempt, ctx, cwd := m.talk, m.link, m.attempt, m.ctx, m.opt.cwd
+	t, l, attempt, ctx, cwd, taken := m.talk, m.link, m.attempt, m.ctx, m.opt.cwd, m.baseTaken
 	if m.opt.Agent.Gateway { // leaving does not cancel the turn
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -254,6 +254,9 @@ func (m *model) prompt(text string) tea.Cmd {
 	m.show(nil)
 	return tea.Batch(m.tick(), func() tea.Msg {
 		blocks, remarks := compose(ctx, cwd, text, long, images, l.Takes())
+		if taken != nil {
+			<-taken // or what the turn changes would count as there before; Git has limits of time
+		}
 		res, err := t.Prompt(ctx, blocks...)
 		return turnMsg{attempt, t, res, err, remarks, text}
 	})
