@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -53,6 +54,9 @@ func (r *recorded) conversation(t *testing.T) *transcript.Snapshot {
 	kept := openStore(t, filepath.Join(t.TempDir(), "kept"))
 	rec := kept.Record(store.Session{Key: store.Key{Agent: "a", ID: "s"}}, store.RecordOptions{})
 	rec.Append(r.list...)
+	for rec.Sync(t.Context()) != nil && t.Context().Err() == nil { // a busy machine may take longer than Close waits
+		time.Sleep(10 * time.Millisecond)
+	}
 	if err := rec.Close(); err != nil {
 		t.Fatal(err)
 	}

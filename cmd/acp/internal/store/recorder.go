@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// showAfter bounds how long Append waits until its events are written.
+	// showAfter bounds how long Append waits until its events are written, unless the store was
+	// opened with another bound.
 	showAfter = 100 * time.Millisecond
 	// stallAfter is how long a write may take before that is reported.
 	stallAfter = 2 * time.Second
@@ -125,7 +126,7 @@ func same(a, b Session) bool {
 }
 
 // Append adds events, which the caller must not change afterwards. It returns when they are
-// written, or after 100 ms if that takes longer; while earlier ones wait to be written it returns
+// written, or after [Options.ShowAfter] if that takes longer; while earlier ones wait to be written it returns
 // at once. When [MaxBacklog] is reached it blocks until there is room, until Finish is called, or
 // until Killed is closed. Events that are appended after Close are dropped.
 func (r *Recorder) Append(events ...Event) {
@@ -185,7 +186,7 @@ func (r *Recorder) Append(events ...Event) {
 	if wait == nil {
 		return
 	}
-	late := time.NewTimer(showAfter)
+	late := time.NewTimer(r.store.show)
 	defer late.Stop()
 	select {
 	case <-wait:

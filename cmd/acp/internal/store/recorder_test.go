@@ -271,6 +271,29 @@ func TestFailing(t *testing.T) {
 	}
 }
 
+// TestShowAfter: how long events wait to be written is an option.
+func TestShowAfter(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		disk := new(faults)
+		s := openWith(t, Options{Path: dir, Files: disk, ShowAfter: time.Second})
+		defer s.Close()
+		rec := s.Record(Session{Key: key}, RecordOptions{})
+		rec.Append(chunk("user", "0", "before"))
+		stall := make(chan struct{})
+		disk.set(nil, stall)
+		begin := time.Now()
+		rec.Append(chunk("agent", "m", "x"))
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("Append took %v", took)
+		}
+		close(stall)
+		if err := rec.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestStalled: a disk that does not answer holds Append up for 100 ms, once, up to the bound of what
 // is kept in memory; another conversation is not affected.
 func TestStalled(t *testing.T) {
