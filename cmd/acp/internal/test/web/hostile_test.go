@@ -234,6 +234,38 @@ func TestHostile(t *testing.T) {
 	tb.Drawn()
 	harmless(t, tb, "a link")
 	escaped(t, tb, "a link", turns)
+	const linked = 20 // at once, which a slow browser can follow in the time that it is given
+	for from := 0; from < len(corpus); from += linked {
+		links(t, tb, corpus[from:min(from+linked, len(corpus))])
+		tb.Drawn()
+		harmless(t, tb, fmt.Sprintf("links, from attack %d", from))
+	}
+}
+
+// links follows a link to a session for each name, and waits until the page says that there is none.
+func links(t *testing.T, tb *chromium.Tab, names []string) {
+	t.Helper()
+	list, _ := json.Marshal(names)
+	var silent []string
+	// A browser ignores navigation beyond some hundred in ten seconds, without an error.
+	tb.Eval(fmt.Sprintf(`(async () => {
+		const silent = [], wait = (ms) => new Promise((done) => setTimeout(done, ms));
+		const go = async (hash) => {
+			for (location.hash = hash; location.hash !== hash; location.hash = hash) await wait(200);
+		};
+		const says = () => document.querySelector(".scroll .bad, .scroll [role=alert]");
+		for (const name of %s) {
+			await go("");
+			for (let i = 0; says() && i < 1000; i++) await wait(10);
+			await go("#/" + encodeURIComponent(name));
+			for (let i = 0; !says() && i < 1000; i++) await wait(10);
+			if (!says()) silent.push(name);
+		}
+		return silent;
+	})()`, list), &silent)
+	if len(silent) > 0 {
+		t.Errorf("the page says nothing of %q", silent)
+	}
 }
 
 // agentNames makes names of agents of texts: without what would make a command line of one, and each once.
