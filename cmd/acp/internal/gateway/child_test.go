@@ -140,11 +140,17 @@ func apart(lines []string) (own, sub []string) {
 
 // untilBoth waits until the agent and its subagent have said everything: what is said in one session comes beside what is
 // said in the other.
-func (s *seen) untilBoth(t *testing.T) (lines []string) {
+func (s *seen) untilBoth(t *testing.T) []string {
+	t.Helper()
+	return s.untilAll(t, "agent: after", "agent: two ")
+}
+
+// untilAll waits until each of the words is in what was seen.
+func (s *seen) untilAll(t *testing.T, words ...string) (lines []string) {
 	t.Helper()
 	for t.Context().Err() == nil {
 		all := strings.Join(lines, "\n")
-		if strings.Contains(all, "agent: after") && strings.Contains(all, "agent: two ") {
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(all, word) }) {
 			return lines
 		}
 		lines = s.take()

@@ -261,7 +261,7 @@ func TestRetainSubagents(t *testing.T) {
 		return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, "subagent: ") }), "|")
 	}
 	wantOwn, wantIts := apart(want)
-	own, its := apart(loaded.take())
+	own, its := apart(loaded.untilAll(t, "after", "two "))
 	if text(own) != text(wantOwn) {
 		t.Errorf("%q, had %q", own, wantOwn)
 	}
