@@ -279,16 +279,11 @@ func (s *AgentSession) snapshot(ctx context.Context) error {
 	if !s.recordsStates() {
 		return nil
 	}
-	return s.sendNow(ctx, func() SessionUpdate { return s.state() })
-}
-
-// sendNow sends what make returns once the caller has the right to send.
-func (s *AgentSession) sendNow(ctx context.Context, update func() SessionUpdate) error {
 	if err := s.acquire(ctx); err != nil {
 		return err
 	}
 	defer s.releaseSending()
-	return s.send(ctx, update())
+	return s.send(ctx, s.state())
 }
 
 // replayKept sends what the session remembers of its own history.
