@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -237,4 +238,54 @@ func (l *leaving) WriteFrame(data []byte) error {
 		return nil
 	}
 	return l.Stream.WriteFrame(data)
+}
+
+// request returns the request for a prompt. A gateway knows it by a name; ended forgets that.
+func (s *Session) request(content []acp.ContentBlock) (r *acpv2.PromptRequest, ended func()) {
+	r = &acpv2.PromptRequest{Prompt: content}
+	if !s.host.cfg.Agent.Gateway {
+		return r, func() {}
+	}
+	name := "acp_" + rand.Text()
+	r.Meta = ownmeta.Of(named{name})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unbegun = append(s.unbegun, name)
+	return r, func() { s.takeName(name) }
+}
+
+// named is what _meta of a prompt says, and that of the message which begins its turn.
+type named struct {
+	OperationID string `json:"operationId,omitempty"`
+}
+
+// takeName forgets the name of a prompt. It reports whether the prompt had not begun.
+func (s *Session) takeName(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.unbegun, name)
+	if i >= 0 {
+		s.unbegun = slices.Delete(s.unbegun, i, i+1)
+	}
+	return i >= 0
+}
+
+// begins says that a prompt begins if an update is its message. Usually [begun] has said so; that is lost with a connection
+// that breaks just then, and is not sent again for a prompt that is.
+func (s *Session) begins(u acp.SessionUpdate) {
+	var id acp.MessageID
+	var meta json.RawMessage
+	switch u := u.(type) {
+	case *acp.UserMessage:
+		id, meta = u.MessageID, u.Meta
+	case *acp.UserMessageChunk:
+		id, meta = u.MessageID, u.Meta
+	}
+	if len(meta) == 0 || !s.host.cfg.Agent.Gateway {
+		return
+	}
+	var said named
+	if ownmeta.Read(meta, &said) && s.takeName(said.OperationID) {
+		s.host.note(Note{Kind: NoteBegun, Session: s.ID(), Text: string(id)})
+	}
 }

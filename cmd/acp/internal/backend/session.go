@@ -46,7 +46,8 @@ type Session struct {
 	asked     string // the first prompt, which serves as a title
 	turns     int    // that run
 	pieces    pieces
-	cancelled int // how many of them the user has cancelled
+	cancelled int      // how many of them the user has cancelled
+	unbegun   []string // the names that a gateway knows prompts by which have not begun
 	watched
 }
 
@@ -373,6 +374,7 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 	if isEmpty(u.Update) {
 		return // it is not the latest any more
 	}
+	s.begins(u.Update)
 	s = s.actual()
 	defer s.order.Unlock()
 	if !s.tells(u) {
@@ -475,7 +477,9 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 			mark = on.mark()
 		}
 		s.host.opening.RUnlock()
-		res, err = client.Prompt(ctx, content...).Wait()
+		req, ended := s.request(content)
+		defer ended()
+		res, err = client.PromptRequest(ctx, req).Wait()
 		return err
 	})
 	s.mu.Lock()

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +13,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -160,6 +163,43 @@ func TestOperationMoves(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("it has run %d times", n)
+	}
+}
+
+// TestOperationNamed: the message of a prompt has the name that its client has given to it, in both versions.
+func TestOperationNamed(t *testing.T) {
+	r := newRig(t, talking(nil))
+	first := r.connect(2)
+	s := first.new(t)
+	sendOperation(t, s, "one", "op-one")
+	first.seen.until(t, "agent: one")
+	say(t, s, "two")
+	for version := 1; version <= 2; version++ {
+		var mu sync.Mutex
+		var names []string
+		r.connect(version, func(c *acp.Client) {
+			c.Update = func(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
+				var meta json.RawMessage
+				switch m := u.Update.(type) {
+				case *acp.UserMessage:
+					meta = m.Meta
+				case *acp.UserMessageChunk:
+					meta = m.Meta
+				default:
+					return
+				}
+				var said struct{ OperationID string }
+				ownmeta.Read(meta, &said)
+				mu.Lock()
+				defer mu.Unlock()
+				names = append(names, said.OperationID)
+			}
+		}).load(t, s.ID())
+		mu.Lock()
+		if diff := cmp.Diff([]string{"op-one", ""}, names); diff != "" {
+			t.Error(version, diff)
+		}
+		mu.Unlock()
 	}
 }
 

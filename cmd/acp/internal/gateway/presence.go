@@ -286,13 +286,20 @@ func (w *watcher) begins(id acp.MessageID) {
 	w.notify(w.ctx, MethodBegun, Begun{acp.SessionID(w.id), id})
 }
 
-// author returns _meta of a prompt that a client is shown: who has sent it.
-func (p *promptRecord) author() json.RawMessage {
-	name := p.authorName()
-	if name == "" {
+// meta returns _meta of a prompt that a client is shown: who has sent it, and the name that the client has given to it, by
+// which that knows its own after the connection was broken.
+func (p *promptRecord) meta() json.RawMessage {
+	said := map[string]string{}
+	if name := p.authorName(); name != "" {
+		said["author"] = name
+	}
+	if p.Operation != "" {
+		said["operationId"] = p.Operation
+	}
+	if len(said) == 0 {
 		return nil
 	}
-	return encode(map[string]any{metaKey: map[string]string{"author": name}})
+	return encode(map[string]any{metaKey: said})
 }
 
 // authorName returns who has sent a prompt, as others see it, or "".

@@ -72,7 +72,7 @@ type promptRecord struct {
 
 // message returns the prompt as clients other than its author see it.
 func (p *promptRecord) message() *acp.UserMessage {
-	return &acp.UserMessage{MessageID: acp.MessageID(p.ID), Content: acp.Set(p.Content), Meta: p.author()}
+	return &acp.UserMessage{MessageID: acp.MessageID(p.ID), Content: acp.Set(p.Content), Meta: p.meta()}
 }
 
 // endRecord is the end of a turn.

@@ -109,6 +109,7 @@ func TestScript(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MCP_URL", servers.URL)
 			e.Values[servedKey{}] = map[string]*served{}
+			e.Values[wireKey{}] = map[string]*wire{}
 			home := e.WorkDir + "/home"
 			if err := os.MkdirAll(home, 0o700); err != nil {
 				return err
@@ -134,6 +135,7 @@ func TestScript(t *testing.T) {
 			"stop":   stop,
 			"end":    stop,
 			"await":  waitEnd,
+			"wire":   wired,
 			"status": func(ts *testscript.TestScript, neg bool, args []string) {
 				if neg || len(args) < 2 {
 					ts.Fatalf("usage: status N command [args]")

@@ -55,18 +55,24 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%v: %s", err, s.errs)
 	}
 	line = strings.TrimSuffix(line, "\n")
-	ts.Setenv(args[0], line)
-	if rest, ok := strings.CutPrefix(line, "http"); ok {
-		ts.Setenv(args[0]+"_WS", "ws"+rest)
-		if u, err := url.Parse(line); err == nil {
-			ts.Setenv(args[0]+"_ADDR", u.Host)
-		}
-	}
+	setAddress(ts, args[0], line)
 	running, ok := ts.Value(servedKey{}).(map[string]*served)
 	if !ok {
 		ts.Fatalf("the script has no place for servers")
 	}
 	running[args[0]] = s
+}
+
+// setAddress sets NAME to the first line of a server, and if that is a URL, NAME_WS to that of its WebSockets and NAME_ADDR
+// to its address.
+func setAddress(ts *testscript.TestScript, name, line string) {
+	ts.Setenv(name, line)
+	if rest, ok := strings.CutPrefix(line, "http"); ok {
+		ts.Setenv(name+"_WS", "ws"+rest)
+		if u, err := url.Parse(line); err == nil {
+			ts.Setenv(name+"_ADDR", u.Host)
+		}
+	}
 }
 
 // stop ends what serve has started.
