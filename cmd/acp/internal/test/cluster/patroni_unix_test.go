@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"net"
 	"syscall"
 	"testing"
 
@@ -36,6 +37,26 @@ var patroniFaults = []fault{
 		r.cluster.AwaitWhole(t)
 		r.primary = r.cluster.Primary(t, -1)
 	}},
+	{name: "Patroni: the primary is cut off from everybody, another one takes over, and it is back", do: func(t *testing.T, r *rig, l *load, _ *gateway) {
+		old := r.primary
+		r.isolate(old, true)
+		r.primary = r.cluster.Primary(t, old)
+		l.progress(t, 1)
+		r.isolate(old, false)
+		l.progress(t, 1)
+		r.cluster.AwaitWhole(t)
+		r.primary = r.cluster.Primary(t, -1)
+	}},
+}
+
+// isolate cuts a server off from everybody: gateways, other servers, and etcd; or it ends that.
+func (r *rig) isolate(i int, cut bool) {
+	for _, g := range r.nodes {
+		g.db[i].cut(cut, cut)
+	}
+	for _, k := range r.around[i] {
+		k.cut(cut, cut)
+	}
 }
 
 // TestPatroni is TestFaults for what happens when Patroni promotes standbys.
@@ -46,6 +67,11 @@ func TestPatroni(t *testing.T) {
 	r := bareRig(t)
 	r.cluster = pgtest.NewCluster(t, databases, *dcs)
 	copy(r.db[:], r.cluster.Servers)
+	r.cluster.Via = func(i int, address string) string {
+		k := newLink(t, func() (net.Conn, error) { return net.Dial("tcp", address) })
+		r.around[i] = append(r.around[i], k)
+		return k.address()
+	}
 	r.primary = r.cluster.Start(t)
 	t.Logf("Patroni %s with %s", r.cluster.Version, r.cluster.API)
 	r.db[r.primary].Query(t, "postgres", `CREATE DATABASE acp`)

@@ -35,6 +35,7 @@ type rig struct {
 	primary int
 	cluster *pgtest.Cluster             // what promotes standbys; nil if the test does
 	follow  [databases][databases]*link // from a standby to its primary
+	around  [databases][]*link          // with Patroni: what a server is reached by, but for gateways, and reaches
 	nodes   [gateways]*gateway
 	loads   int // that were begun
 

@@ -28,6 +28,9 @@ type Cluster struct {
 	Version string // of Patroni
 	API     string // of etcd, which Patroni uses: "etcd" is version 2, "etcd3" version 3
 	Servers []*Server
+	// Via returns an address that leads to another one: it is by the first that server i reaches etcd, and others reach the
+	// server and its Patroni. Set it before Start; nil is the same address.
+	Via func(i int, address string) string
 
 	etcd    *Server // for its directory
 	patroni string
@@ -159,10 +162,16 @@ func (c *Cluster) configure(t testing.TB, i int) {
 	type m = map[string]any
 	s := c.Servers[i]
 	address := net.JoinHostPort("127.0.0.1", s.port)
+	via := func(address string) string {
+		if c.Via == nil {
+			return address
+		}
+		return c.Via(i, address)
+	}
 	data, err := json.MarshalIndent(m{ // which is YAML
 		"scope": "acp", "namespace": "/service/", "name": name(i),
-		"restapi": m{"listen": c.rest[i], "connect_address": c.rest[i]},
-		c.API:     m{"host": strings.TrimPrefix(c.url, "http://")},
+		"restapi": m{"listen": c.rest[i], "connect_address": via(c.rest[i])},
+		c.API:     m{"host": via(strings.TrimPrefix(c.url, "http://")), "use_proxies": true}, // or it asks etcd for its own address
 		"bootstrap": m{
 			"dcs": m{
 				"ttl": 10, "loop_wait": 2, "retry_timeout": 3, "maximum_lag_on_failover": 1 << 20, "check_timeline": true,
@@ -179,7 +188,7 @@ func (c *Cluster) configure(t testing.TB, i int) {
 			"initdb": []any{"data-checksums", m{"encoding": "UTF8"}, m{"locale": "C"}},
 		},
 		"postgresql": m{
-			"listen": address, "connect_address": address, "data_dir": s.Data(), "bin_dir": s.bin, "pgpass": filepath.Join(s.dir, "pgpass"),
+			"listen": address, "connect_address": via(address), "data_dir": s.Data(), "bin_dir": s.bin, "pgpass": filepath.Join(s.dir, "pgpass"),
 			"authentication": m{"superuser": m{"username": "acp"}, "replication": m{"username": "replicator"}},
 			"parameters":     m{"unix_socket_directories": s.dir},
 			"pg_hba":         []string{"local all all trust", "host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust"},
@@ -207,9 +216,12 @@ func (m *member) follows() bool {
 	return !m.leads() && (m.State == "running" || m.State == "streaming")
 }
 
-// members asks one Patroni after the other what there is.
-func (c *Cluster) members() (all []member) {
+// members asks one Patroni after the other what there is, but for that of server but.
+func (c *Cluster) members(but int) (all []member) {
 	for i := range c.rest {
+		if i == but {
+			continue
+		}
 		var answer struct{ Members []member }
 		data, err := c.call(http.MethodGet, i, "/cluster", nil)
 		if err == nil && json.Unmarshal(data, &answer) == nil {
@@ -254,16 +266,17 @@ func (c *Cluster) await(t testing.TB, what string, is func() bool) {
 	defer again.Stop()
 	for limit := time.Now().Add(2 * time.Minute); !is(); <-again.C {
 		if time.Now().After(limit) || t.Context().Err() != nil {
-			t.Fatalf("%s is not there: %+v\n%s", what, c.members(), c.Logs())
+			t.Fatalf("%s is not there: %+v\n%s", what, c.members(-1), c.Logs())
 		}
 	}
 }
 
-// Primary waits until a server other than old is the primary, and returns its number.
+// Primary waits until a server other than old is the primary, and returns its number. That may know no better: it is not
+// asked.
 func (c *Cluster) Primary(t testing.TB, old int) (primary int) {
 	t.Helper()
 	c.await(t, "another primary", func() bool {
-		for _, m := range c.members() {
+		for _, m := range c.members(old) {
 			if i, err := strconv.Atoi(strings.TrimPrefix(m.Name, "db")); err == nil && m.leads() && m.State == "running" && i != old {
 				primary = i
 				return true
@@ -279,7 +292,7 @@ func (c *Cluster) AwaitWhole(t testing.TB) {
 	t.Helper()
 	c.await(t, "a cluster that is whole", func() bool {
 		leads, follow, confirms, streams := 0, 0, 0, 0
-		for _, m := range c.members() {
+		for _, m := range c.members(-1) {
 			switch {
 			case m.leads() && m.State == "running":
 				leads++
