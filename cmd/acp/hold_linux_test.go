@@ -14,7 +14,7 @@ import (
 
 // TestMain makes the test binary a holder, as the program is, if it is called acp hold.
 func TestMain(m *testing.M) {
-	if slices.Equal(os.Args[1:], []string{"hold"}) || slices.Equal(os.Args[1:], []string{"hold", "--detached"}) {
+	if slices.Equal(os.Args[1:], []string{"hold"}) {
 		main()
 	}
 	leaktest.Main(m)

@@ -52,12 +52,6 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if len(os.Args) > 1 && os.Args[1] == "detach" {
-		if err := holder.Detach([]string{os.Args[0], "hold"}, os.Stdin, os.Stdout); err != nil {
-			os.Exit(1)
-		}
-		return
-	}
 	if dir := os.Getenv(serveVar); dir != "" {
 		if err := serveIn(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -108,7 +102,7 @@ func serveIn(dir string) error {
 		env := append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GATEWAY_TEST_") }), agentVar+"="+version)
 		cfg.Hold = func(ctx context.Context, _, cwd string) (Held, error) {
 			return holder.Start(ctx, holder.Spec{
-				Program: []string{os.Args[0], "detach"},
+				Program: []string{os.Args[0], "hold"},
 				Config:  holder.Config{Dir: filepath.Join(dir, "h"), Command: holder.Command{Path: os.Args[0], Dir: cwd, Env: env}, Lease: time.Minute},
 			})
 		}

@@ -3,7 +3,7 @@
 //
 // An agent that is a child of its gateway dies with it, and its turn and the permissions it waits
 // for die, too. Therefore each agent has a holder: a small process of its own, which starts the
-// agent, is nobody's child, and listens on a Unix socket. The gateway attaches to that socket. When
+// agent, outlives whoever has started it, and listens on a Unix socket. The gateway attaches to that socket. When
 // the gateway is gone, the holder keeps what the agent writes until another gateway attaches, and
 // ends the agent if none does in time.
 //

@@ -41,8 +41,7 @@ var (
 // A Spec says what [Start] starts.
 type Spec struct {
 	Config Config
-	// Program is the command line that runs [Main], after a call of [Detach]; nil means that of this
-	// program: acp hold.
+	// Program is the command line that runs [Main]; nil means that of this program: acp hold.
 	Program []string
 }
 
@@ -57,8 +56,8 @@ type State struct {
 // attachTime bounds an attachment whose context has no deadline.
 const attachTime = 30 * time.Second
 
-// Start starts a holder with its agent, in a process that is not a child of this one, and attaches to
-// it. The error wraps [io/fs.ErrNotExist] if the agent's program or directory does not exist. When
+// Start starts a holder with its agent, in a process that outlives this one and has a session of its
+// own, and attaches to it. Until this process ends, it waits for the holder in the background. The error wraps [io/fs.ErrNotExist] if the agent's program or directory does not exist. When
 // ctx is done before Start returns, what was started ends with its lease.
 //
 // A gateway that wants to find the agent again sets Config.ID and Config.Token and keeps them before
@@ -90,37 +89,32 @@ func Start(ctx context.Context, s Spec) (*Agent, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, attachTime)
 	defer cancel()
-	starter, err := launch(ctx, program, encode(c))
-	if err != nil {
+	if err := launch(ctx, program, encode(c)); err != nil {
 		return nil, err
 	}
-	// The lease runs. The process that has started the holder may still be about to exit.
-	a, err := Attach(ctx, c.Socket(), c.Token, State{})
-	_ = starter.Wait() // its holder is ready, so it does not matter how
-	return a, err
+	return Attach(ctx, c.Socket(), c.Token, State{}) // the lease runs
 }
 
-// launch starts the process of a holder, gives it its configuration, and waits until it is ready. Without
-// an error the process that has started that one is to be waited for.
-func launch(ctx context.Context, program []string, config []byte) (*exec.Cmd, error) {
+// launch starts the process of a holder, gives it its configuration, and waits until it is ready.
+func launch(ctx context.Context, program []string, config []byte) error {
 	inR, inW, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("holder: %w", err)
+		return fmt.Errorf("holder: %w", err)
 	}
 	defer inW.Close()
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		_ = inR.Close()
-		return nil, fmt.Errorf("holder: %w", err)
+		return fmt.Errorf("holder: %w", err)
 	}
 	defer outR.Close()
-	cmd := exec.CommandContext(ctx, program[0], program[1:]...)
+	cmd := exec.Command(program[0], program[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Dir, cmd.Env, cmd.SysProcAttr = inR, outW, "/", holderEnv(), newSession()
 	err = cmd.Start()
 	_ = inR.Close()
 	_ = outW.Close()
 	if err != nil {
-		return nil, fmt.Errorf("holder: starting %s: %w", program[0], err)
+		return fmt.Errorf("holder: starting %s: %w", program[0], err)
 	}
 	stop := context.AfterFunc(ctx, func() {
 		_ = inW.SetDeadline(time.Now())
@@ -131,16 +125,21 @@ func launch(ctx context.Context, program []string, config []byte) (*exec.Cmd, er
 	_ = inW.Close()
 	line, read := bufio.NewReader(io.LimitReader(outR, maxConfig)).ReadString('\n')
 	if read == nil && wrote == nil && startError(line, nil) == nil {
-		return cmd, nil
+		go func() { _ = cmd.Wait() }() // or a zombie is left when it ends
+		return nil
+	}
+	cause := context.Cause(ctx)
+	if cause != nil {
+		_ = cmd.Process.Kill()
 	}
 	exit := cmd.Wait()
-	if cause := context.Cause(ctx); cause != nil && read != nil {
-		return nil, fmt.Errorf("holder: starting %s: %w", program[0], cause)
+	if cause != nil && read != nil {
+		return fmt.Errorf("holder: starting %s: %w", program[0], cause)
 	}
 	if err := startError(line, exit); err != nil {
-		return nil, err
+		return err
 	}
-	return nil, fmt.Errorf("holder: starting %s: %w", program[0], orEOF(wrote))
+	return fmt.Errorf("holder: starting %s: %w", program[0], orEOF(wrote))
 }
 
 // Gone reports whether a holder has ended and removed its socket, so that Attach would fail. It attaches to nothing; one

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "hold":
-			exit(playHolder(os.Args[2:]))
+			exit(playHolder())
 		case "agent":
 			exit(playAgent(os.Args[2]))
 		case "gateway":
@@ -58,10 +58,7 @@ func self(args ...string) []string {
 	return append([]string{exe}, args...)
 }
 
-func playHolder(args []string) error {
-	if len(args) == 0 {
-		return Detach(self("hold", "detached"), os.Stdin, os.Stdout)
-	}
+func playHolder() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	return Main(ctx, os.Stdin, os.Stdout)

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -183,20 +182,6 @@ func holderEnv() []string {
 		}
 	}
 	return env
-}
-
-// Detach starts a program in a session of its own, with in and out as its standard input and output,
-// and does not wait for it. The process that calls it is expected to exit, so that the program is
-// nobody's child: who starts a holder directly has to wait for it, or leaves a zombie.
-func Detach(argv []string, in, out *os.File) error {
-	if err := supported(); err != nil {
-		return err
-	}
-	cmd := &exec.Cmd{Path: argv[0], Args: argv, Dir: "/", Env: holderEnv(), Stdin: in, Stdout: out, SysProcAttr: newSession()}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("holder: starting %s: %w", argv[0], err)
-	}
-	return cmd.Process.Release()
 }
 
 // startError returns what a holder that could not start an agent has reported.
