@@ -37,7 +37,7 @@ func hold(tb testing.TB, program ...string) *holder.Agent {
 	return a
 }
 
-// TestHold: acp hold, which no help mentions, is the process of a holder, and nobody's child.
+// TestHold: acp hold, which no help mentions, is the process of a holder, and outlives its gateway.
 func TestHold(t *testing.T) {
 	a := hold(t)
 	b, err := holder.Attach(t.Context(), a.Socket(), a.Token(), holder.State{})

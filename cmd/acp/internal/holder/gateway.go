@@ -56,9 +56,12 @@ type State struct {
 // attachTime bounds an attachment whose context has no deadline.
 const attachTime = 30 * time.Second
 
-// Start starts a holder with its agent, in a process that outlives this one and has a session of its
-// own, and attaches to it. Until this process ends, it waits for the holder in the background. The error wraps [io/fs.ErrNotExist] if the agent's program or directory does not exist. When
-// ctx is done before Start returns, what was started ends with its lease.
+// Start starts a holder with its agent, in a process that outlives this one and has a session of its own, and attaches to
+// it. The error wraps [io/fs.ErrNotExist] if the agent's program or directory does not exist. When ctx is done before the
+// agent runs, the holder is killed; when it is done after that, before Start returns, the agent ends with its lease.
+//
+// Once the connection to the holder has ended, this process waits for that of the holder in the background: it would
+// remain as a zombie.
 //
 // A gateway that wants to find the agent again sets Config.ID and Config.Token and keeps them before
 // it calls Start, or keeps [Agent.Socket] and [Agent.Token] afterwards.
@@ -89,23 +92,35 @@ func Start(ctx context.Context, s Spec) (*Agent, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, attachTime)
 	defer cancel()
-	if err := launch(ctx, program, encode(c)); err != nil {
+	holder, err := launch(ctx, program, encode(c))
+	if err != nil {
 		return nil, err
 	}
-	return Attach(ctx, c.Socket(), c.Token, State{}) // the lease runs
+	a, err := Attach(ctx, c.Socket(), c.Token, State{}) // the lease runs
+	go func() {
+		if err == nil {
+			<-a.over.Done() // waiting takes a thread
+		}
+		_ = holder.Wait()
+	}()
+	return a, err
 }
 
-// launch starts the process of a holder, gives it its configuration, and waits until it is ready.
-func launch(ctx context.Context, program []string, config []byte) error {
+// launch starts the process of a holder, gives it its configuration, and waits until it is ready. Without an error the
+// process is to be waited for.
+func launch(ctx context.Context, program []string, config []byte) (*exec.Cmd, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("holder: starting %s: %w", program[0], context.Cause(ctx))
+	}
 	inR, inW, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("holder: %w", err)
+		return nil, fmt.Errorf("holder: %w", err)
 	}
 	defer inW.Close()
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		_ = inR.Close()
-		return fmt.Errorf("holder: %w", err)
+		return nil, fmt.Errorf("holder: %w", err)
 	}
 	defer outR.Close()
 	cmd := exec.Command(program[0], program[1:]...)
@@ -114,9 +129,10 @@ func launch(ctx context.Context, program []string, config []byte) error {
 	_ = inR.Close()
 	_ = outW.Close()
 	if err != nil {
-		return fmt.Errorf("holder: starting %s: %w", program[0], err)
+		return nil, fmt.Errorf("holder: starting %s: %w", program[0], err)
 	}
 	stop := context.AfterFunc(ctx, func() {
+		_ = cmd.Process.Kill()
 		_ = inW.SetDeadline(time.Now())
 		_ = outR.SetDeadline(time.Now())
 	})
@@ -124,22 +140,17 @@ func launch(ctx context.Context, program []string, config []byte) error {
 	_, wrote := inW.Write(config)
 	_ = inW.Close()
 	line, read := bufio.NewReader(io.LimitReader(outR, maxConfig)).ReadString('\n')
-	if read == nil && wrote == nil && startError(line, nil) == nil {
-		go func() { _ = cmd.Wait() }() // or a zombie is left when it ends
-		return nil
-	}
-	cause := context.Cause(ctx)
-	if cause != nil {
-		_ = cmd.Process.Kill()
+	if read == nil && wrote == nil && startError(line, nil) == nil && stop() {
+		return cmd, nil
 	}
 	exit := cmd.Wait()
-	if cause != nil && read != nil {
-		return fmt.Errorf("holder: starting %s: %w", program[0], cause)
+	if cause := context.Cause(ctx); cause != nil && (read != nil || startError(line, nil) == nil) {
+		return nil, fmt.Errorf("holder: starting %s: %w", program[0], cause)
 	}
 	if err := startError(line, exit); err != nil {
-		return err
+		return nil, err
 	}
-	return fmt.Errorf("holder: starting %s: %w", program[0], orEOF(wrote))
+	return nil, fmt.Errorf("holder: starting %s: %w", program[0], orEOF(wrote))
 }
 
 // Gone reports whether a holder has ended and removed its socket, so that Attach would fail. It attaches to nothing; one

@@ -1,6 +1,8 @@
 package holder
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +20,28 @@ func TestReaped(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the holder is a zombie", func() bool { return len(children(t, "Z")) == 0 })
+}
+
+// TestStartBound: a program that reports an error and does not end is killed when the context is done, and none is
+// started after that.
+func TestStartBound(t *testing.T) {
+	s := spec(t, "/bin/cat")
+	s.Program = []string{"/bin/sh", "-c", `echo '{"error":"no"}'; exec sleep 1000`}
+	ctx, cancel := context.WithCancel(t.Context())
+	began := make(chan error)
+	go func() {
+		_, err := Start(ctx, s)
+		began <- err
+	}()
+	eventually(t, "nothing was started", func() bool { return len(children(t, "")) > 0 })
+	cancel()
+	if err := <-began; err == nil {
+		t.Error("it has started")
+	}
+	if _, err := Start(ctx, s); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	eventually(t, "a process is left", func() bool { return len(children(t, "")) == 0 })
 }
 
 // children returns the children of this process in a state; "" is any.
