@@ -44,6 +44,35 @@ func (m *model) takeBase() tea.Cmd {
 	}
 }
 
+// errUnsent ends a prompt that the user has cancelled before it was sent.
+var errUnsent = errors.New("cancelled before it was sent")
+
+// waitsForBase returns what a prompt waits with until Git was asked for the state of the project: what its turn changes would
+// count as there before. Git has ten seconds. It reports true if the user has cancelled the prompt meanwhile. Prompts for a
+// gateway do not wait, since the user may leave once they were entered.
+func (m *model) waitsForBase() (wait func() (cancelled bool)) {
+	taken := m.baseTaken
+	if taken == nil || m.opt.Agent.Gateway {
+		return func() bool { return false }
+	}
+	if m.stopWaiting == nil {
+		m.stopWaiting = make(chan struct{})
+	}
+	stop := m.stopWaiting
+	return func() bool {
+		select {
+		case <-stop:
+		case <-taken:
+		}
+		select {
+		case <-stop:
+			return true
+		default:
+			return false
+		}
+	}
+}
+
 // changesMsg is what a session has changed.
 type changesMsg struct {
 	files []changes.File

@@ -32,6 +32,29 @@ func TestPromptAfterBase(t *testing.T) {
 	}
 }
 
+// TestPromptCancelledBeforeBase: one that is cancelled meanwhile is not sent, and returns to the input; the next one is.
+func TestPromptCancelledBeforeBase(t *testing.T) {
+	r := newRig(t, 100, 40, nil)
+	r.send(startedMsg{r.m.attempt, r.link, nil})
+	r.talk.results = make(chan turnEnd)
+	opened := r.send(openedMsg{attempt: r.m.attempt, talk: r.talk})
+	r.keys("wrong")
+	waits := r.keys("enter")
+	r.keys("ctrl+c")
+	r.run(waits)
+	r.wants("cancelled", "wrong")
+	if sent := r.talk.sent(); len(sent) != 0 || r.m.busy() {
+		t.Fatalf("sent %v", sent)
+	}
+	r.keys("!")
+	r.run(r.keys("enter"))
+	r.run(opened)
+	r.talk.results <- turnEnd{res: &acp.Result{}}
+	if sent := r.talk.sent(); len(sent) != 1 || sent[0][0].(*acp.TextContent).Text != "wrong!" {
+		t.Fatalf("sent %v", sent)
+	}
+}
+
 // TestChanges: one key shows all that the session has changed, and takes single hunks back, after
 // asking.
 func TestChanges(t *testing.T) {

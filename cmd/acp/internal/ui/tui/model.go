@@ -93,11 +93,12 @@ type agentState struct {
 	why     error         // why the phase is dead
 	stderr  []string      // the last lines of the agent's standard error
 
-	background map[acp.TerminalID]bool // the terminals whose commands run
-	mode       *modeChange             // that is under way, or nil
-	base       *changes.Base           // the project when baseOf was opened; nil without Git
-	baseOf     acp.SessionID
-	baseTaken  <-chan struct{} // closed when Git has been asked for base; nil before
+	background  map[acp.TerminalID]bool // the terminals whose commands run
+	mode        *modeChange             // that is under way, or nil
+	base        *changes.Base           // the project when baseOf was opened; nil without Git
+	baseOf      acp.SessionID
+	baseTaken   <-chan struct{} // closed when Git has been asked for base; nil before
+	stopWaiting chan struct{}   // closed when the user cancels prompts that wait for that; nil before
 
 	gatewayState
 	outage

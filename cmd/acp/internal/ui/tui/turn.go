@@ -237,7 +237,8 @@ func (m *model) submit(text string) tea.Cmd {
 
 // prompt sends a prompt at once.
 func (m *model) prompt(text string) tea.Cmd {
-	t, l, attempt, ctx, cwd, taken := m.talk, m.link, m.attempt, m.ctx, m.opt.cwd, m.baseTaken
+	t, l, attempt, ctx, cwd := m.talk, m.link, m.attempt, m.ctx, m.opt.cwd
+	stopped := m.waitsForBase()
 	if m.opt.Agent.Gateway { // leaving does not cancel the turn
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -254,8 +255,8 @@ func (m *model) prompt(text string) tea.Cmd {
 	m.show(nil)
 	return tea.Batch(m.tick(), func() tea.Msg {
 		blocks, remarks := compose(ctx, cwd, text, long, images, l.Takes())
-		if taken != nil {
-			<-taken // or what the turn changes would count as there before; Git has limits of time
+		if stopped() {
+			return turnMsg{attempt, t, nil, errUnsent, remarks, text}
 		}
 		res, err := t.Prompt(ctx, blocks...)
 		return turnMsg{attempt, t, res, err, remarks, text}
@@ -286,6 +287,10 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	case msg.err != nil && (m.phase == dead || errors.Is(msg.err, jsonrpc.ErrClosed)):
 		m.lost(msg)
 		clean = false // the exit of the agent is reported with its reason
+	case errors.Is(msg.err, errUnsent):
+		m.say("cancelled", false)
+		m.giveBack(msg.text)
+		clean = false
 	case errors.Is(msg.err, context.Canceled) && m.cancelled:
 		m.say("cancelled", false)
 		clean = false
@@ -379,6 +384,10 @@ func (m *model) interrupt() tea.Cmd {
 		return nil
 	case m.busy() && !m.cancelled:
 		m.cancelled = true
+		if m.stopWaiting != nil {
+			close(m.stopWaiting)
+			m.stopWaiting = nil
+		}
 		if len(m.queue) > 0 {
 			m.held = true
 		}
