@@ -68,7 +68,7 @@ func (h *Host) speakTo(c *acp.Client) {
 			return nil
 		})
 		jsonrpc.Notification[begun]{Name: ownmeta.Method + "begun"}.Handle(mux, func(_ context.Context, p *begun) error {
-			h.note(Note{Kind: NoteBegun, Session: p.SessionID, Text: string(p.MessageID)})
+			h.hasBegun(p)
 			return nil
 		})
 	}
@@ -198,6 +198,7 @@ func (p *decided) String() string {
 type begun struct {
 	SessionID acp.SessionID `json:"sessionId"`
 	MessageID acp.MessageID `json:"messageId"`
+	named
 }
 
 // InSession implements [acp.SessionParams]: the message that it is about follows.
@@ -240,10 +241,11 @@ func (l *leaving) WriteFrame(data []byte) error {
 	return l.Stream.WriteFrame(data)
 }
 
-// request returns the request for a prompt. A gateway knows it by a name; ended forgets that.
+// request returns the request for a prompt. Where the connection to a gateway is opened again when it breaks, the gateway
+// knows the prompt by a name; ended forgets that.
 func (s *Session) request(content []acp.ContentBlock) (r *acpv2.PromptRequest, ended func()) {
 	r = &acpv2.PromptRequest{Prompt: content}
-	if !s.host.cfg.Agent.Gateway {
+	if !s.host.cfg.Agent.Gateway || !s.host.cfg.Returns {
 		return r, func() {}
 	}
 	name := "acp_" + rand.Text()
@@ -259,7 +261,7 @@ type named struct {
 	OperationID string `json:"operationId,omitempty"`
 }
 
-// takeName forgets the name of a prompt. It reports whether the prompt had not begun.
+// takeName removes a name from those of prompts that have not begun. It reports whether it was one.
 func (s *Session) takeName(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,8 +272,16 @@ func (s *Session) takeName(name string) bool {
 	return i >= 0
 }
 
-// begins says that a prompt begins if an update is its message. Usually [begun] has said so; that is lost with a connection
-// that breaks just then, and is not sent again for a prompt that is.
+// hasBegun is called when a gateway says that a prompt of this client begins.
+func (h *Host) hasBegun(p *begun) {
+	s, ok := h.Session(p.SessionID)
+	if p.OperationID == "" || !ok || s.takeName(p.OperationID) {
+		h.note(Note{Kind: NoteBegun, Session: p.SessionID, Text: string(p.MessageID)})
+	}
+}
+
+// begins says that a prompt begins if an update is its message, unless the gateway has said so. It says that once, and to a
+// connection that breaks just then in vain.
 func (s *Session) begins(u acp.SessionUpdate) {
 	var id acp.MessageID
 	var meta json.RawMessage

@@ -47,7 +47,7 @@ type Session struct {
 	turns     int    // that run
 	pieces    pieces
 	cancelled int      // how many of them the user has cancelled
-	unbegun   []string // the names that a gateway knows prompts by which have not begun
+	unbegun   []string // names of prompts that have not begun at a gateway
 	watched
 }
 

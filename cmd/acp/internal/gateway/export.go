@@ -212,5 +212,5 @@ func (x *export) send(as *acp.AgentSession, r engine.Record) error {
 	case kindEnd: // without a prompt
 		return nil
 	}
-	return sendRecord(as, &children{as: as}, r)
+	return sendRecord(as, "", &children{as: as}, r)
 }

@@ -186,7 +186,7 @@ func pastOf(id string, r *engine.Record) (u *PastUpdate, err error) {
 			return nil, err
 		}
 		u.Kind, u.Author = PastPrompt, p.authorName()
-		say = p.message()
+		say = p.message("")
 	case kindNotice:
 		var n noticeRecord
 		if err = json.Unmarshal(r.Data, &n); err != nil {

@@ -239,6 +239,7 @@ func (g *Gateway) replay(ctx context.Context, id string, after uint64, as *acp.A
 	ctx, end := g.cfg.Observer.Begin(ctx, Span{Kind: SpanReplay, Session: id})
 	defer func() { end(outcomeOf(err)) }()
 	last = after
+	principal := g.who(ctx).User
 	var usage *acp.UsageUpdate
 	err = g.cfg.Log.Read(ctx, id, after, func(r engine.Record) error {
 		last = r.Seq
@@ -259,7 +260,7 @@ func (g *Gateway) replay(ctx context.Context, id string, after uint64, as *acp.A
 				return err
 			}
 		}
-		return sendRecord(as, &pos.children, r)
+		return sendRecord(as, principal, &pos.children, r)
 	})
 	damage := (*engine.DamageError)(nil)
 	if errors.As(err, &damage) {

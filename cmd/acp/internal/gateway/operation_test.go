@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -166,40 +167,73 @@ func TestOperationMoves(t *testing.T) {
 	}
 }
 
-// TestOperationNamed: the message of a prompt has the name that its client has given to it, in both versions.
+// TestOperationNamed: the message of a prompt has the name that its client has given to it, for clients of the same user, of
+// both versions, as it begins and later. A name that is too long is refused.
 func TestOperationNamed(t *testing.T) {
 	r := newRig(t, talking(nil))
-	first := r.connect(2)
+	byUser(r)
+	first := r.as("ann", 2)
 	s := first.new(t)
+	if _, code := first.share(t, s.ID(), "bob", RoleViewer); code != 0 {
+		t.Fatal(code)
+	}
+	type shown struct {
+		c     *client
+		user  string
+		mu    sync.Mutex
+		names []string
+	}
+	var all []*shown
+	show := func() {
+		for _, user := range []string{"ann", "bob"} {
+			for version := 1; version <= 2; version++ {
+				to := &shown{user: user}
+				to.c = r.as(user, version, func(c *acp.Client) {
+					c.Update = func(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
+						var meta json.RawMessage
+						switch m := u.Update.(type) {
+						case *acp.UserMessage:
+							meta = m.Meta
+						case *acp.UserMessageChunk:
+							meta = m.Meta
+						default:
+							to.c.seen.add(describe(u))
+							return
+						}
+						var said struct{ OperationID string }
+						ownmeta.Read(meta, &said)
+						to.mu.Lock()
+						defer to.mu.Unlock()
+						to.names = append(to.names, said.OperationID)
+					}
+				})
+				to.c.load(t, s.ID())
+				all = append(all, to)
+			}
+		}
+	}
+	show()
 	sendOperation(t, s, "one", "op-one")
 	first.seen.until(t, "agent: one")
 	say(t, s, "two")
-	for version := 1; version <= 2; version++ {
-		var mu sync.Mutex
-		var names []string
-		r.connect(version, func(c *acp.Client) {
-			c.Update = func(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
-				var meta json.RawMessage
-				switch m := u.Update.(type) {
-				case *acp.UserMessage:
-					meta = m.Meta
-				case *acp.UserMessageChunk:
-					meta = m.Meta
-				default:
-					return
-				}
-				var said struct{ OperationID string }
-				ownmeta.Read(meta, &said)
-				mu.Lock()
-				defer mu.Unlock()
-				names = append(names, said.OperationID)
-			}
-		}).load(t, s.ID())
-		mu.Lock()
-		if diff := cmp.Diff([]string{"op-one", ""}, names); diff != "" {
-			t.Error(version, diff)
+	show()
+	for _, to := range all {
+		to.c.seen.until(t, "agent: two")
+		want := []string{"op-one", ""}
+		if to.user != "ann" {
+			want[0] = ""
 		}
-		mu.Unlock()
+		to.mu.Lock()
+		if diff := cmp.Diff(want, to.names); diff != "" {
+			t.Error(to.user, diff)
+		}
+		to.mu.Unlock()
+	}
+	_, err := s.PromptRequest(t.Context(), &acpv2.PromptRequest{
+		Prompt: []acp.ContentBlock{acp.Text("three")}, Meta: ownmeta.Of(map[string]string{"operationId": strings.Repeat("x", maxOperation+1)}),
+	}).Wait()
+	if !errors.Is(err, jsonrpc.ErrInvalidParams) {
+		t.Error(err)
 	}
 }
 

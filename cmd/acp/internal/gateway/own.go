@@ -100,6 +100,9 @@ func (g *Gateway) watchPrompts(next jsonrpc.Handler) jsonrpc.Handler {
 	}
 }
 
+// maxOperation bounds the name of an operation, in bytes.
+const maxOperation = 256
+
 // receive queues a prompt, also while earlier ones of the client wait or run. It is kept then: it runs whether the client
 // stays or not.
 func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
@@ -117,6 +120,9 @@ func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
 	m, err := metaOf(t.Meta())
 	if err != nil {
 		return err
+	}
+	if len(m.Operation) > maxOperation {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the operationId has %d bytes; %d are allowed", len(m.Operation), maxOperation)
 	}
 	p, err := w.here(ctx)
 	if err == nil {

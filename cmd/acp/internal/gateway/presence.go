@@ -67,6 +67,8 @@ type Decided struct {
 type Begun struct {
 	SessionID acp.SessionID `json:"sessionId"`
 	MessageID acp.MessageID `json:"messageId"` // of the message that follows
+	// OperationID is the name that the client has given to the prompt, or "".
+	OperationID string `json:"operationId,omitempty"`
 }
 
 // Queued is a prompt that is kept.
@@ -282,18 +284,18 @@ func (w *watcher) queued(before int) {
 }
 
 // begins tells the client that its prompt begins.
-func (w *watcher) begins(id acp.MessageID) {
-	w.notify(w.ctx, MethodBegun, Begun{acp.SessionID(w.id), id})
+func (w *watcher) begins(o *ownTurn) {
+	w.notify(w.ctx, MethodBegun, Begun{acp.SessionID(w.id), o.id, o.sent.operation})
 }
 
-// meta returns _meta of a prompt that a client is shown: who has sent it, and the name that the client has given to it, by
-// which that knows its own after the connection was broken.
-func (p *promptRecord) meta() json.RawMessage {
+// meta returns _meta of a prompt that a client of a principal is shown: who has sent it and, if that was the principal, the
+// name of the operation, by which a client knows its own after the connection was broken.
+func (p *promptRecord) meta(principal string) json.RawMessage {
 	said := map[string]string{}
 	if name := p.authorName(); name != "" {
 		said["author"] = name
 	}
-	if p.Operation != "" {
+	if p.Operation != "" && p.By == principal {
 		said["operationId"] = p.Operation
 	}
 	if len(said) == 0 {

@@ -70,9 +70,9 @@ type promptRecord struct {
 	Raw       json.RawMessage    `json:"content"`
 }
 
-// message returns the prompt as clients other than its author see it.
-func (p *promptRecord) message() *acp.UserMessage {
-	return &acp.UserMessage{MessageID: acp.MessageID(p.ID), Content: acp.Set(p.Content), Meta: p.meta()}
+// message returns the prompt as the clients of a principal see it, but for the one that has sent it.
+func (p *promptRecord) message(principal string) *acp.UserMessage {
+	return &acp.UserMessage{MessageID: acp.MessageID(p.ID), Content: acp.Set(p.Content), Meta: p.meta(principal)}
 }
 
 // endRecord is the end of a turn.

@@ -311,7 +311,7 @@ func (w *watcher) arrive(o *ownTurn) {
 		done = nil // the library starts it now, or answers it, however fast the agent is
 	}
 	w.mu.Unlock()
-	w.begins(o.id)
+	w.begins(o)
 	close(o.arrived)
 	select {
 	case <-o.started:
@@ -353,7 +353,7 @@ func (w *watcher) send(r engine.Record) error {
 			w.arrive(o)
 			return nil
 		}
-		if err := sendRecord(w.session, &w.pos.children, r); err != nil {
+		if err := sendRecord(w.session, w.who.User, &w.pos.children, r); err != nil {
 			return err
 		}
 		return w.session.Send(&acp.RunningStateUpdate{})
@@ -390,7 +390,7 @@ func (w *watcher) send(r engine.Record) error {
 		}
 		return w.session.Send(said.update)
 	}
-	return sendRecord(w.session, &w.pos.children, r)
+	return sendRecord(w.session, w.who.User, &w.pos.children, r)
 }
 
 // commandsOf returns the commands of a kind that this version knows.
@@ -403,15 +403,15 @@ func commandsOf(list []acp.AvailableCommand) (commands []acp.SlashCommand) {
 	return commands
 }
 
-// sendRecord sends what a record is part of a conversation.
-func sendRecord(as *acp.AgentSession, c *children, r engine.Record) error {
+// sendRecord sends what a record is part of a conversation to a client of a principal.
+func sendRecord(as *acp.AgentSession, principal string, c *children, r engine.Record) error {
 	switch r.Kind {
 	case kindPrompt:
 		p, err := decodePrompt(r.Data)
 		if err != nil {
 			return err
 		}
-		return as.Send(p.message())
+		return as.Send(p.message(principal))
 	case kindUpdate:
 		u, err := decodeUpdate(r.Data)
 		if err != nil {

@@ -12,9 +12,11 @@ import (
 )
 
 const (
-	// showAfter bounds how long Append waits until its events are written, unless the store was
+	// appendWait bounds how long Append waits until its events are written, unless the store was
 	// opened with another bound.
-	showAfter = 100 * time.Millisecond
+	appendWait = 100 * time.Millisecond
+	// killedWait bounds the last attempt to write of a recorder that was killed.
+	killedWait = 100 * time.Millisecond
 	// stallAfter is how long a write may take before that is reported.
 	stallAfter = 2 * time.Second
 	// syncAfter is the time from a write to the beginning of its sync.
@@ -126,7 +128,7 @@ func same(a, b Session) bool {
 }
 
 // Append adds events, which the caller must not change afterwards. It returns when they are
-// written, or after [Options.ShowAfter] if that takes longer; while earlier ones wait to be written it returns
+// written, or after [Options.AppendWait] if that takes longer; while earlier ones wait to be written it returns
 // at once. When [MaxBacklog] is reached it blocks until there is room, until Finish is called, or
 // until Killed is closed. Events that are appended after Close are dropped.
 func (r *Recorder) Append(events ...Event) {
@@ -186,7 +188,7 @@ func (r *Recorder) Append(events ...Event) {
 	if wait == nil {
 		return
 	}
-	late := time.NewTimer(r.store.show)
+	late := time.NewTimer(r.store.wait)
 	defer late.Stop()
 	select {
 	case <-wait:
@@ -543,7 +545,7 @@ func (r *Recorder) Close() error {
 	case <-r.o.Killed:
 		select { // one more attempt takes no time, unless the disk does not answer
 		case <-ready:
-		case <-time.After(showAfter):
+		case <-time.After(killedWait):
 		}
 	}
 	r.mu.Lock()

@@ -239,7 +239,7 @@ func TestFailing(t *testing.T) {
 					for i := 1; i <= 100; i++ {
 						rec.Append(chunk("agent", "m", fmt.Sprintf("%d ", i)))
 					}
-					if took := time.Since(begin); took > showAfter {
+					if took := time.Since(begin); took > appendWait {
 						t.Errorf("Append took %v", took)
 					}
 					time.Sleep(time.Hour)
@@ -271,12 +271,12 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// TestShowAfter: how long events wait to be written is an option.
-func TestShowAfter(t *testing.T) {
+// TestAppendWait: how long events wait to be written is an option.
+func TestAppendWait(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		disk := new(faults)
-		s := openWith(t, Options{Path: dir, Files: disk, ShowAfter: time.Second})
+		s := openWith(t, Options{Path: dir, Files: disk, AppendWait: time.Second})
 		defer s.Close()
 		rec := s.Record(Session{Key: key}, RecordOptions{})
 		rec.Append(chunk("user", "0", "before"))
@@ -311,7 +311,7 @@ func TestStalled(t *testing.T) {
 		disk.set(nil, stall)
 		begin := time.Now()
 		rec.Append(chunk("agent", "m", "x"))
-		if took := time.Since(begin); took != showAfter {
+		if took := time.Since(begin); took != appendWait {
 			t.Errorf("the first took %v", took)
 		}
 		begin = time.Now()

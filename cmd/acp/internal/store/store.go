@@ -179,8 +179,8 @@ type Options struct {
 	// closed. Otherwise that begins at most 100 ms after writing. What was written survives the end
 	// of the process either way.
 	Normal bool
-	// ShowAfter bounds how long [Recorder.Append] waits for its events to be written; 0 means 100 ms.
-	ShowAfter time.Duration
+	// AppendWait bounds how long [Recorder.Append] waits for its events to be written; 0 means 100 ms.
+	AppendWait time.Duration
 	// Files is where the logs are; nil means the file system of the machine.
 	Files FileSystem
 	// Logger receives reports of the work in the background; nil discards them.
@@ -196,7 +196,7 @@ type Store struct {
 	normal bool
 	files  FileSystem
 	log    *slog.Logger
-	show   time.Duration // Options.ShowAfter
+	wait   time.Duration // Options.AppendWait
 
 	reading chan struct{} // has one value for each call that waits for files: see abandon
 	index   indexer
@@ -219,14 +219,14 @@ func Open(ctx context.Context, o Options) (opened *Store, taken *Taken, err erro
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.ShowAfter == 0 {
-		o.ShowAfter = showAfter
+	if o.AppendWait == 0 {
+		o.AppendWait = appendWait
 	}
 	dir, err := filepath.Abs(o.Path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open store %s: %w", o.Path, err)
 	}
-	s := &Store{dir: dir, normal: o.Normal, files: o.Files, log: o.Logger, show: o.ShowAfter, wake: make(chan struct{}, 1), done: make(chan struct{}),
+	s := &Store{dir: dir, normal: o.Normal, files: o.Files, log: o.Logger, wait: o.AppendWait, wake: make(chan struct{}, 1), done: make(chan struct{}),
 		reading: make(chan struct{}, maxAbandoned)}
 	s.index.init(dir)
 	taken, err = abandon(ctx, s, func() (*Taken, error) { return s.open(ctx, o.Old) })

@@ -121,7 +121,7 @@ func TestWritingSeesWriter(t *testing.T) {
 		}
 		begin := time.Now()
 		write(t, s, Session{Conversation: id, Key: key}, chunk("agent", "m", "beside"))
-		if took := time.Since(begin); took >= showAfter { // of the bubble's clock
+		if took := time.Since(begin); took >= appendWait { // of the bubble's clock
 			t.Errorf("the second writer began after %v", took)
 		}
 		if err := rec.Close(); err != nil {

@@ -216,10 +216,10 @@ func (m *member) follows() bool {
 	return !m.leads() && (m.State == "running" || m.State == "streaming")
 }
 
-// members asks one Patroni after the other what there is, but for that of server but.
-func (c *Cluster) members(but int) (all []member) {
+// members asks one Patroni after the other which servers there are. That of the server without is not asked.
+func (c *Cluster) members(without int) (all []member) {
 	for i := range c.rest {
-		if i == but {
+		if i == without {
 			continue
 		}
 		var answer struct{ Members []member }
@@ -271,8 +271,8 @@ func (c *Cluster) await(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// Primary waits until a server other than old is the primary, and returns its number. That may know no better: it is not
-// asked.
+// Primary waits until a server other than old is the primary, and returns its number. The Patroni
+// of old is not asked: it may not know it yet.
 func (c *Cluster) Primary(t testing.TB, old int) (primary int) {
 	t.Helper()
 	c.await(t, "another primary", func() bool {
