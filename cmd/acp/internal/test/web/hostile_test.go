@@ -227,6 +227,24 @@ func TestHostile(t *testing.T) {
 	worker := tb.Worker()
 	untilNotified(t, worker, "A session waits for an answer|"+strings.ReplaceAll(hostileText, "\u202e", `\u{202e}`)+"|s_other")
 	harmless(t, tb, "a notification")
+	worker.Eval(`void (() => {
+		const show = registration.showNotification.bind(registration);
+		self.shown = 0;
+		registration.showNotification = (...what) => show(...what).finally(() => { self.shown++; });
+	})()`, nil)
+	for _, attack := range corpus {
+		title, _ := json.Marshal(attack)
+		tb.Deliver("http://"+r.address, `{"kind":"question","session":"s_attack","title":`+string(title)+`}`)
+	}
+	var pwned bool
+	worker.Eval(fmt.Sprintf(`(async () => {
+		for (const end = Date.now() + 15000; self.shown < %d && Date.now() < end;) await new Promise((done) => setTimeout(done, 20));
+		return self.shown < %[1]d || typeof pwned !== "undefined";
+	})()`, len(corpus)), &pwned)
+	if pwned {
+		t.Error("notifications of the attacks are not shown, or have run a script in the worker")
+	}
+	harmless(t, tb, "notifications of the attacks")
 
 	// A link to a session that is shared, as others follow it, which names something else.
 	tb.Go("http://" + r.address + "/?#/" + "%22%3E%3Cimg%20src=x%20onerror=pwned=1%3E%E2%80%AEend")
