@@ -180,6 +180,11 @@ func (w *watcher) adds(o *ownTurn) (later bool) {
 func (g *Gateway) accept(ctx context.Context, _ *acp.Turn) error {
 	w, o := ownOf(ctx)
 	if o.repeat {
+		select {
+		case <-o.turn.done: // or the client takes the end of another turn, which it is still being sent, for this one's
+			w.reached(o.turn.seq)
+		default:
+		}
 		return nil
 	}
 	done := o.sent.done
