@@ -140,11 +140,12 @@ func launch(ctx context.Context, program []string, config []byte) (*exec.Cmd, er
 	_, wrote := inW.Write(config)
 	_ = inW.Close()
 	line, read := bufio.NewReader(io.LimitReader(outR, maxConfig)).ReadString('\n')
-	if read == nil && wrote == nil && startError(line, nil) == nil && stop() {
+	ready := read == nil && startError(line, nil) == nil
+	if ready && wrote == nil && stop() {
 		return cmd, nil
 	}
 	exit := cmd.Wait()
-	if cause := context.Cause(ctx); cause != nil && (read != nil || startError(line, nil) == nil) {
+	if cause := context.Cause(ctx); cause != nil && (read != nil || ready) {
 		return nil, fmt.Errorf("holder: starting %s: %w", program[0], cause)
 	}
 	if err := startError(line, exit); err != nil {
