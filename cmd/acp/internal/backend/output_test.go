@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -52,10 +51,22 @@ func (r *recorded) memory() (n int) {
 func (r *recorded) conversation(t *testing.T) *transcript.Snapshot {
 	t.Helper()
 	kept := openStore(t, filepath.Join(t.TempDir(), "kept"))
-	rec := kept.Record(store.Session{Key: store.Key{Agent: "a", ID: "s"}}, store.RecordOptions{})
+	written := make(chan struct{}, 1)
+	rec := kept.Record(store.Session{Key: store.Key{Agent: "a", ID: "s"}}, store.RecordOptions{Trouble: func(err error) {
+		if err == nil {
+			select {
+			case written <- struct{}{}:
+			default:
+			}
+		}
+	}})
 	rec.Append(r.list...)
-	for rec.Sync(t.Context()) != nil && t.Context().Err() == nil { // a busy machine may take longer than Close waits
-		time.Sleep(10 * time.Millisecond)
+	for err := rec.Sync(t.Context()); err != nil; err = rec.Sync(t.Context()) { // a busy machine may take longer than Close waits
+		select {
+		case <-written:
+		case <-t.Context().Done():
+			t.Fatal(err)
+		}
 	}
 	if err := rec.Close(); err != nil {
 		t.Fatal(err)
