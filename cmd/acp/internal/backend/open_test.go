@@ -20,10 +20,11 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// openStore opens a store of its own for a test.
+// openStore opens a store of its own for a test. Whatever an agent has said is in it once it is shown, however slow the
+// disk is: a busy machine may take longer to write than the program usually waits for.
 func openStore(t *testing.T, path string) *store.Store {
 	t.Helper()
-	s, damage, err := store.Open(t.Context(), store.Options{Path: path, Normal: true})
+	s, damage, err := store.Open(t.Context(), store.Options{Path: path, Normal: true, AppendWait: time.Hour})
 	if err != nil || damage != nil {
 		t.Fatalf("Open: %v, %v", damage, err)
 	}
