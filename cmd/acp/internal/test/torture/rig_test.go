@@ -222,9 +222,23 @@ func (r *rig) until(what string, f func() bool) {
 		case <-timer.C:
 			_ = r.server.Process.Signal(syscall.SIGQUIT) // which writes its goroutines
 			_ = r.server.Wait()
-			r.t.Fatalf("%s: nothing has happened for %v: %s", what, patience, r.stderr.String())
+			r.t.Fatalf("%s: nothing has happened for %v: %s%s", what, patience, r.latest(), r.stderr.String())
 		}
 	}
+}
+
+// latest writes the last events of each client.
+func (r *rig) latest() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var b strings.Builder
+	for name, events := range r.events {
+		fmt.Fprintf(&b, "\n%s:", name)
+		for _, e := range events[max(0, len(events)-12):] {
+			fmt.Fprintf(&b, " %s %q %s;", e.Kind, e.Text, e.Result)
+		}
+	}
+	return b.String() + "\n"
 }
 
 // progress waits until something is said that is new.

@@ -162,7 +162,14 @@ func (r *rig) finish(cancel func(), watchers *sync.WaitGroup, s *summary) {
 // seenBy waits until all clients that watch have seen the last operation, and ends them and the server.
 func (r *rig) seenBy(cancel func(), watchers *sync.WaitGroup) {
 	r.t.Helper()
-	last := "agent: " + lastOp + "/0"
+	var last string
+	r.mu.Lock()
+	for _, e := range r.events["prompter"] {
+		if e.Kind == evEnd {
+			last = "agent: " + e.Text + "/0"
+		}
+	}
+	r.mu.Unlock()
 	for _, name := range r.names {
 		r.until(name+" has seen everything", func() bool {
 			events := r.events[name]

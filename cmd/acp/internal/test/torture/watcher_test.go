@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -169,7 +170,8 @@ func (w *watcher) enter(ctx context.Context, conn *acp.ClientConn) (s *acp.Clien
 	return s, nil
 }
 
-// lastOp is the operation after which a client that prompts is done.
+// lastOp begins the names of operations after which a client that prompts is done, once one has ended well: an agent that
+// was killed just before may still take one with it.
 const lastOp = "op-last"
 
 // operate sends the next prompt, or one again of which it is not known what became.
@@ -177,7 +179,7 @@ func (w *watcher) operate(ctx context.Context, s *acp.ClientSession) (over bool,
 	op := task{Op: fmt.Sprintf("op-%s%d", w.Tag, w.Next), Chunks: 20 + w.Next*37%180, Asks: 10 + w.Next%17}
 	last := w.done.Load()
 	if last {
-		op = task{Op: lastOp, Chunks: 1}
+		op = task{Op: lastOp + strconv.Itoa(w.Next), Chunks: 1}
 	}
 	text, err := json.Marshal(op)
 	if err != nil {
@@ -199,7 +201,7 @@ func (w *watcher) operate(ctx context.Context, s *acp.ClientSession) (over bool,
 	}
 	w.sink(e)
 	w.Next++
-	return last, nil
+	return last && e.Result == string(acp.StopEndTurn), nil
 }
 
 // describe writes an update as text; "" is nothing of interest.
