@@ -70,7 +70,7 @@ func (w *watcher) hand(ctx context.Context, p place, o *ownTurn, t *turn) (runs 
 	case err != nil:
 		o.refused = true
 	case t != o.sent:
-		o.again = runs
+		o.again, o.repeat = runs, o.repeat || runs.id != o.id
 	case runs != t: // it was sent before, and runs or has ended
 		o.turn, o.repeat = runs, true
 	}

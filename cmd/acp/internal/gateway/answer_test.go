@@ -81,7 +81,7 @@ func TestPermissionNumbered(t *testing.T) {
 	watchers := slices.Collect(maps.Keys(gs.watchers))
 	gs.mu.Unlock()
 	for _, w := range watchers {
-		w.reached(gs.log.last())
+		_ = w.reached(t.Context(), gs.log.last(), nil)
 	}
 	question := func(title string) *ask {
 		a := &ask{permission: &acp.Permission{Title: title}}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -237,8 +236,8 @@ func TestOperationNamed(t *testing.T) {
 	}
 }
 
-// TestOperationRepeated: the answer to a prompt that was sent again says so, and which message of the log it will be while
-// it waits for its turn.
+// TestOperationRepeated: a prompt that was sent again is answered when its turn begins, or at once if that has been. The
+// answer says that it was.
 func TestOperationRepeated(t *testing.T) {
 	goOn := make(chan struct{})
 	r := newRig(t, talking(goOn))
@@ -256,54 +255,46 @@ func TestOperationRepeated(t *testing.T) {
 	}
 	second := r.connect(2)
 	mine := second.load(t, s.ID())
-	type told struct {
-		Repeated  bool          `json:"repeated"`
-		MessageID acp.MessageID `json:"messageId"`
-	}
-	send := func(operation string) told {
+	start := func(operation string) *jsonrpc.Pending[acpv2.PromptResponse] {
 		t.Helper()
-		res, err := acpv2.MethodSessionPrompt.Call(t.Context(), second.conn.Conn(), &acpv2.PromptRequest{
+		call, err := acpv2.MethodSessionPrompt.Start(t.Context(), second.conn.Conn(), &acpv2.PromptRequest{
 			SessionID: mine.ID(), Prompt: []acp.ContentBlock{acp.Text("two")}, Meta: json.RawMessage(`{"github.com/goacp/acp":{"operationId":"` + operation + `"}}`),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var meta map[string]told
-		if len(res.Meta) > 0 {
-			if err := json.Unmarshal(res.Meta, &meta); err != nil {
-				t.Fatal(err)
-			}
+		return call
+	}
+	repeated := func(call *jsonrpc.Pending[acpv2.PromptResponse]) bool {
+		t.Helper()
+		res, err := call.Wait()
+		if err != nil {
+			t.Fatal(err)
 		}
-		return meta[metaKey]
+		var said struct{ Repeated bool }
+		ownmeta.Read(res.Meta, &said)
+		return said.Repeated
 	}
-	waiting := send("op-two")
-	if !waiting.Repeated || waiting.MessageID == "" {
-		t.Errorf("while it waits: %+v", waiting)
-	}
+	waiting := start("op-two")
 	close(goOn)
+	if !repeated(waiting) {
+		t.Error("the prompt that has waited: not repeated")
+	}
+	if got := prompts(t, r, s.ID()); got != "wait|two" {
+		t.Errorf("when it was answered the log had %q", got)
+	}
 	if _, err := running.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	second.seen.until(t, "agent: two")
-	var logged []string
-	err := r.log.Read(t.Context(), string(s.ID()), 0, func(rec engine.Record) error {
-		if rec.Kind != kindPrompt {
-			return nil
-		}
-		p, err := decodePrompt(rec.Data)
-		if p.Operation != "" {
-			logged = append(logged, p.ID)
-		}
-		return err
-	})
-	if want := []string{string(waiting.MessageID)}; err != nil || !cmp.Equal(want, logged) {
-		t.Error(err, cmp.Diff(want, logged))
+	if !repeated(start("op-two")) {
+		t.Error("the prompt that has ended: not repeated")
 	}
-	if got := send("op-two"); got != (told{Repeated: true}) {
-		t.Errorf("afterwards: %+v", got)
+	if repeated(start("op-three")) {
+		t.Error("another one: repeated")
 	}
-	if got := send("op-three"); got != (told{}) {
-		t.Errorf("another one: %+v", got)
+	if got := prompts(t, r, s.ID()); got != "wait|two|two" {
+		t.Errorf("the log has %q", got)
 	}
 }
 

@@ -93,7 +93,7 @@ func (g *Gateway) watchPrompts(next jsonrpc.Handler) jsonrpc.Handler {
 			}
 		case *acpv2.PromptResponse:
 			if err == nil && o.repeat {
-				res.Meta = o.repetition()
+				res.Meta = encode(map[string]any{metaKey: map[string]bool{"repeated": true}}) // the answer names a message that no other client sees
 			}
 		}
 		return res, err
@@ -176,29 +176,34 @@ func (w *watcher) adds(o *ownTurn) (later bool) {
 	return later
 }
 
-// accept waits until the turn of a prompt has come and the client was sent everything before it.
+// accept waits until the turn of a prompt has come and the client was sent everything before it: in version 2 it takes the
+// next end of a turn for this one's. A prompt that was sent before begins with the message of its first try, or has begun.
 func (g *Gateway) accept(ctx context.Context, _ *acp.Turn) error {
 	w, o := ownOf(ctx)
-	if o.repeat {
-		select {
-		case <-o.turn.done: // or the client takes the end of another turn, which it is still being sent, for this one's
-			w.reached(o.turn.seq)
-		default:
-		}
-		return nil
+	t := o.sent
+	var written <-chan struct{} // nil unless the turn of the first try is here
+	if w.isRepeated(o) {
+		t, written = o.turn, o.turn.written
 	}
-	done := o.sent.done
+	done := t.done
 	for {
 		select {
 		case <-o.arrived:
+		case <-written:
+			if t.begun == 0 { // and never will
+				written = nil
+				continue
+			}
+			return w.reached(ctx, t.begun, o.arrived)
 		case <-done: // perhaps without having begun
-			if o.sent.refused {
-				return unkept(o.sent.err)
+			if t.refused {
+				return unkept(t.err)
 			}
 			if w.comes(o) { // the agent was faster than the client, to which others' turns are still being sent
 				done = nil
 				continue
 			}
+			return w.reached(ctx, o.turn.seq, o.arrived)
 		case <-w.over: // there is no next place
 			return w.ended()
 		case <-ctx.Done():
@@ -208,11 +213,33 @@ func (g *Gateway) accept(ctx context.Context, _ *acp.Turn) error {
 	}
 }
 
-// comes reports whether the log has a prompt whose turn has ended, so that the client is about to be sent it.
+// isRepeated reports whether a prompt is known to have been sent before, under another ID.
+func (w *watcher) isRepeated(o *ownTurn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return o.repeat
+}
+
+// comes reports whether the log has a prompt whose turn has ended, so that the client is about to be sent it. If it has one
+// that was sent before, that is noted.
 func (w *watcher) comes(o *ownTurn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return o.sent.seq > 0 && !o.sent.repeat && !o.repeat && o.again == nil
+	o.repeat = o.repeat || o.sent.repeat
+	return o.sent.seq > 0 && !o.repeat
+}
+
+// recurs is called when the client was sent a prompt that it has not sent on this connection. If it is the first try of one
+// that it has, the turn of that has come.
+func (w *watcher) recurs(p *promptRecord) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.own {
+		if p.Operation != "" && p.Operation == o.sent.operation && p.By == o.sent.by {
+			o.repeat = true
+			o.arrives()
+		}
+	}
 }
 
 // prompt waits until the agent has handled a prompt that was accepted.
@@ -220,7 +247,7 @@ func (g *Gateway) prompt(ctx context.Context, _ *acp.Turn) (acp.StopReason, erro
 	w, o := ownOf(ctx)
 	defer w.answered(o)
 	close(o.started)
-	if o.repeat {
+	if w.isRepeated(o) {
 		defer func() { // it may have ended long ago, while another turn runs
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -244,7 +271,7 @@ func (g *Gateway) prompt(ctx context.Context, _ *acp.Turn) (acp.StopReason, erro
 	default:
 		return "", w.ended()
 	}
-	w.reached(o.turn.seq)
+	_ = w.reached(w.ctx, o.turn.seq, nil)
 	return o.turn.stop, unkept(o.turn.err)
 }
 
@@ -322,18 +349,11 @@ func (w *watcher) answered(o *ownTurn) {
 	w.resolve() // the next one may have waited for it
 }
 
-// repetition returns what the answer to a prompt that was sent before says, as _meta has it. The answer names a message
-// that is not in the log, and no other client sees; the one that is, or will be, has the ID of the first try.
-func (o *ownTurn) repetition() json.RawMessage {
-	said := map[string]any{"repeated": true}
-	if o.turn.id != "" && o.turn.stage.Load() == turnWaits {
-		said["messageId"] = o.turn.id
-	}
-	return encode(map[string]any{metaKey: said})
-}
+// arrives is called when the client was sent everything before the prompt, or a first try of it.
+func (o *ownTurn) arrives() { o.arriving.Do(func() { close(o.arrived) }) }
 
 // tell is called when the end of the turn is on its way to the client.
-func (o *ownTurn) tell() { o.once.Do(func() { close(o.told) }) }
+func (o *ownTurn) tell() { o.telling.Do(func() { close(o.told) }) }
 
 // told is called when the client is sent that the session is idle, which in version 2 is how it learns of the end of its
 // turn.

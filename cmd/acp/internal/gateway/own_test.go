@@ -256,6 +256,32 @@ func TestRepeatedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestRepeatedBehind: a client of version 2 that returns while its prompt runs, and sends it again while it is still being sent
+// what it has missed, does not take the end of another turn for that of its own.
+func TestRepeatedBehind(t *testing.T) {
+	r := newRig(t, talking(nil))
+	first := r.connect(2)
+	s := first.new(t)
+	for i := range 30 {
+		say(t, s, fmt.Sprint(i))
+	}
+	sendOperation(t, s, "wait", "op-1")
+	first.seen.until(t, "agent: waiting")
+	back := r.connect(2)
+	resumed, err := back.conn.Resume(t.Context(), s.ID(), acp.SessionConfig{Cwd: "/", Meta: json.RawMessage(`{"github.com/goacp/acp":{"cursor":0}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := sendOperation(t, resumed, "wait", "op-1")
+	back.seen.until(t, "agent: waiting")
+	if err := s.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := again.Wait(); err != nil || res.StopReason != acp.StopCancelled {
+		t.Error(res, err)
+	}
+}
+
 // TestNamedOvertakes: a prompt without a name that has to be sent again, and is behind one with a name then, holds up
 // nothing that the client is sent.
 func TestNamedOvertakes(t *testing.T) {
@@ -320,22 +346,98 @@ func TestCloseLeaves(t *testing.T) {
 }
 
 // TestAcceptWaits: a client is not told that its turn begins before it was sent what comes before the prompt in the log, even
-// if the turn has ended by then; a turn that is not in the log is not waited for.
+// if the turn has ended by then; a turn that is not in the log is not waited for. A prompt that was sent before begins with
+// its first try, whether that waits, runs or has ended, here or at another node.
 func TestAcceptWaits(t *testing.T) {
-	for seq := range uint64(2) {
+	type scene struct {
+		w    *watcher
+		o    *ownTurn
+		turn *turn // the first try
+	}
+	sends := func(w *watcher, seq uint64) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.sent = seq
+		if w.advanced != nil {
+			close(w.advanced)
+			w.advanced = nil
+		}
+	}
+	ends := func(o *ownTurn, end turnEnd) { o.sent.settle(end) }
+	begins := func(t *turn, seq uint64) { t.begun = seq; close(t.written) }
+	repeats := func(s *scene) { s.o.turn, s.o.repeat = s.turn, true }
+	for _, tt := range []struct {
+		name   string
+		before func(s *scene)
+		then   func(s *scene) // nil if the prompt is accepted at once
+	}{
+		{"ended", func(s *scene) { ends(s.o, turnEnd{seq: 7}) }, func(s *scene) { s.o.arrives() }},
+		{"ended without a record", func(s *scene) { ends(s.o, turnEnd{}) }, nil},
+		{"first try waits", repeats, func(s *scene) { begins(s.turn, 3) }},
+		{"first try runs", func(s *scene) { repeats(s); begins(s.turn, 7) }, func(s *scene) { sends(s.w, 7) }},
+		{"first try ran", func(s *scene) { repeats(s); begins(s.turn, 3) }, nil},
+		{"first try does not begin", func(s *scene) { repeats(s); begins(s.turn, 0) }, func(s *scene) { s.turn.settle(turnEnd{}) }},
+		{"first try has ended", func(s *scene) { repeats(s); s.turn.settle(turnEnd{seq: 7}) }, func(s *scene) { sends(s.w, 7) }},
+		{"first try begins elsewhere", func(*scene) {}, func(s *scene) { s.w.recurs(&promptRecord{ID: "first", Operation: "op", By: "ann"}) }},
+		{"first try has ended elsewhere", func(s *scene) { s.o.turn = s.o.sent; ends(s.o, turnEnd{seq: 7, repeat: true}) }, func(s *scene) { sends(s.w, 7) }},
+		{"sent again to another place", func(s *scene) { s.o.again = s.turn; ends(s.o, turnEnd{seq: 7}) }, func(s *scene) { s.o.arrives() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := new(Gateway)
+				s := &scene{w: &watcher{over: make(chan struct{}), sent: 5}, turn: &turn{beginning: beginning{written: make(chan struct{})}, done: make(chan struct{})}}
+				s.o = newOwnTurn(t.Context(), &turn{id: "own", by: "ann", operation: "op", done: make(chan struct{})}, nil)
+				s.w.own = []*ownTurn{s.o}
+				slot := new(promptSlot)
+				slot.occupy(s.w, s.o)
+				tt.before(s)
+				accepted := make(chan error, 1)
+				go func() { accepted <- g.accept(context.WithValue(t.Context(), promptSlotKey{}, slot), nil) }()
+				synctest.Wait()
+				if early := len(accepted) > 0; early != (tt.then == nil) {
+					t.Errorf("accepted %t", early)
+				}
+				if tt.then != nil {
+					s.w.recurs(&promptRecord{ID: "another", Operation: "op", By: "bob"})
+					s.w.recurs(&promptRecord{ID: "another", By: "ann"})
+					synctest.Wait()
+					if len(accepted) > 0 {
+						t.Error("accepted with another prompt")
+					}
+					tt.then(s)
+				}
+				if err := <-accepted; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestAcceptEnds: a prompt whose first try the client has not reached is not waited for if the client cancels it, or if
+// nothing more is sent.
+func TestAcceptEnds(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			g, w, sent := new(Gateway), &watcher{over: make(chan struct{})}, &turn{done: make(chan struct{})}
-			o, slot := newOwnTurn(t.Context(), sent, nil), new(promptSlot)
+			w := &watcher{over: make(chan struct{}), g: new(Gateway)}
+			o := newOwnTurn(t.Context(), &turn{done: make(chan struct{})}, nil)
+			o.turn, o.repeat = &turn{beginning: beginning{written: make(chan struct{}), begun: 7}, done: make(chan struct{})}, true
+			close(o.turn.written)
+			slot := new(promptSlot)
 			slot.occupy(w, o)
-			sent.settle(turnEnd{stop: acp.StopEndTurn, seq: seq})
+			ctx, cancel := context.WithCancelCause(context.WithValue(t.Context(), promptSlotKey{}, slot))
+			defer cancel(nil)
 			accepted := make(chan error, 1)
-			go func() { accepted <- g.accept(context.WithValue(t.Context(), promptSlotKey{}, slot), nil) }()
+			go func() { accepted <- w.g.accept(ctx, nil) }()
 			synctest.Wait()
-			if early := len(accepted) > 0; early != (seq == 0) {
-				t.Errorf("end in record %d: accepted %t", seq, early)
+			want := ErrClosed
+			if cancelled {
+				want = acp.ErrCancelled
+				cancel(want)
+			} else {
+				close(w.over)
 			}
-			close(o.arrived)
-			if err := <-accepted; err != nil {
+			if err := <-accepted; !errors.Is(err, want) {
 				t.Error(err)
 			}
 		})

@@ -449,7 +449,8 @@ func (s *session) runTurn(t *turn) turnEnd {
 		return turnEnd{stop: acp.StopCancelled}
 	}
 	o := s.observe(t)
-	err := s.beginTurn(t)
+	seq, err := s.beginTurn(t)
+	t.begun = seq
 	close(t.written)
 	if err != nil {
 		o.finish(endRecord{}, err)
@@ -468,7 +469,7 @@ func (s *session) runTurn(t *turn) turnEnd {
 		end.stamp = b.stream.stamp(b.stream.turnEnd())
 		settle = b.stream.committed(end.stamp)
 	}
-	seq, err := s.log.commit(s.ctx, kindEnd, encode(end))
+	seq, err = s.log.commit(s.ctx, kindEnd, encode(end))
 	if err == nil {
 		if settle != nil {
 			settle(seq, nil)
@@ -483,28 +484,28 @@ func (s *session) runTurn(t *turn) turnEnd {
 	return outcome
 }
 
-// beginTurn writes down that a turn begins.
-func (s *session) beginTurn(t *turn) error {
+// beginTurn writes down that a turn begins. It returns a record that is not before that.
+func (s *session) beginTurn(t *turn) (seq uint64, err error) {
 	if t.adopted {
-		return nil
+		return s.log.last(), nil
 	}
 	data, err := encodePrompt(promptRecord{ID: string(t.id), By: t.by, From: t.from, Operation: t.operation, Content: t.content})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(data) > maxRecord {
-		return &jsonrpc.Failure{Message: fmt.Sprintf("a prompt of %d bytes is too large to keep", len(data)), Reason: "too_large"}
+		return 0, &jsonrpc.Failure{Message: fmt.Sprintf("a prompt of %d bytes is too large to keep", len(data)), Reason: "too_large"}
 	}
 	if err := s.insist(stateRunning); err != nil {
-		return err
+		return 0, err
 	}
-	if _, err = s.log.commit(s.ctx, kindPrompt, data); err != nil {
-		return err
+	if seq, err = s.log.commit(s.ctx, kindPrompt, data); err != nil {
+		return 0, err
 	}
 	if err := s.name(s.ctx, t.content); err != nil && !s.given() {
 		s.logger().Warn("gateway: a title cannot be kept", "error", err)
 	}
-	return nil
+	return seq, nil
 }
 
 // prompt has the agent handle a prompt that was committed.

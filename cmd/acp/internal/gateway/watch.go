@@ -55,15 +55,16 @@ type ownTurn struct {
 	ctx     context.Context // of the turn of the library
 	sent    *turn           // as the client has sent it
 	turn    *turn           // what runs, which is another one if the prompt was sent before
-	arrived chan struct{}   // closed when the client was sent everything before the prompt
+	arrived chan struct{}   // closed by arrives
 	started chan struct{}   // closed when the library has sent it the prompt
 	told    chan struct{}   // closed by tell, when the end of the turn is on its way to the client
-	once    sync.Once
+
+	arriving, telling sync.Once
 
 	// Guarded by the watcher's lock.
 	end       turnEnd         // as the log has it
 	position  json.RawMessage // of that, as _meta has it
-	begun     bool            // arrived is closed
+	begun     bool            // its turn has, under its own id
 	repeat    bool            // it was sent before, so it has another id in the log
 	at        place           // that it was sent to last
 	sending   bool            // the place has not said yet whether it takes it
@@ -267,13 +268,13 @@ func (w *watcher) has(seq uint64) bool {
 	return w.sent >= seq
 }
 
-// reached waits until the client was sent everything up to a record.
-func (w *watcher) reached(seq uint64) {
+// reached waits until the client was sent everything up to a record, or something else is closed, or nothing more is sent.
+func (w *watcher) reached(ctx context.Context, seq uint64, or <-chan struct{}) error {
 	for {
 		w.mu.Lock()
 		if w.sent >= seq {
 			w.mu.Unlock()
-			return
+			return nil
 		}
 		if w.advanced == nil {
 			w.advanced = make(chan struct{})
@@ -282,10 +283,12 @@ func (w *watcher) reached(seq uint64) {
 		w.mu.Unlock()
 		select {
 		case <-changed:
-		case <-w.ctx.Done():
-			return
+		case <-or:
+			return nil
 		case <-w.over:
-			return
+			return w.ended()
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -312,7 +315,7 @@ func (w *watcher) arrive(o *ownTurn) {
 	}
 	w.mu.Unlock()
 	w.begins(o)
-	close(o.arrived)
+	o.arrives()
 	select {
 	case <-o.started:
 	case <-o.told: // it was cancelled before
@@ -356,7 +359,11 @@ func (w *watcher) send(r engine.Record) error {
 		if err := sendRecord(w.session, w.who.User, &w.pos.children, r); err != nil {
 			return err
 		}
-		return w.session.Send(&acp.RunningStateUpdate{})
+		if err := w.session.Send(&acp.RunningStateUpdate{}); err != nil {
+			return err
+		}
+		w.recurs(&p)
+		return nil
 	case kindEnd:
 		w.running = false
 		var end endRecord

@@ -13,6 +13,7 @@ import (
 type beginning struct {
 	stage   atomic.Int32
 	written chan struct{} // closed when it is known whether the log has the prompt
+	begun   uint64        // then; a record not before it, or 0 if it never will
 }
 
 // Stages of a turn.

@@ -384,12 +384,10 @@ export class Conversation {
     try {
       const answer = await this.link.request<PromptResponse>(methods.agent.session.prompt, { sessionId: this.id, prompt: s.content, _meta: to({ operationId }) }, taken.signal);
       if (this.outbox.get(operationId)?.taking) void this.outbox.change(operationId, { taking: false }); // it has begun
-      const told = said(answer._meta);
-      if (told.repeated !== true) return this.arrived(answer.messageId, operationId);
-      // It was sent before. The message of the answer is sent to this page alone, and the log has it under another ID.
+      if (said(answer._meta).repeated !== true) return this.arrived(answer.messageId, operationId);
+      // It was sent before and has begun. The message of the answer is sent to this page alone, and the log has it under another ID.
       this.hide(answer.messageId);
-      if (typeof told.messageId === "string") this.arrived(told.messageId, operationId);
-      else this.outbox.remove(operationId);
+      this.outbox.remove(operationId);
     } catch (err) {
       const lost = err instanceof NoConnection, taking = this.outbox.get(operationId)?.taking;
       if (taking && !lost) this.outbox.take(operationId);
