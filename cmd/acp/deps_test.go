@@ -122,6 +122,7 @@ var layers = map[string][]string{
 	"test/cli":               {},
 	"test/cluster":           {"engine/postgres/pgtest"},
 	"test/firefox":           {},
+	"test/relay":             {},
 	"test/replay":            {},
 	"test/screens":           {},
 	"test/seed":              {"engine", "engine/sqlite", "identity"},

@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/goacp/acp/cmd/acp/internal/cli"
+	"github.com/goacp/acp/cmd/acp/internal/test/relay"
 	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -109,7 +110,7 @@ func TestScript(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MCP_URL", servers.URL)
 			e.Values[servedKey{}] = map[string]*served{}
-			e.Values[wireKey{}] = map[string]*wire{}
+			e.Values[wireKey{}] = map[string]*relay.Relay{}
 			home := e.WorkDir + "/home"
 			if err := os.MkdirAll(home, 0o700); err != nil {
 				return err

@@ -4,18 +4,15 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/goacp/acp/cmd/acp/internal/test/relay"
 )
 
 // A link is the network on the way to one server: it can hold what is sent there and what comes back, as a network does
 // that is cut, which delivers it when it is whole again.
 type link struct {
-	net.Listener
-	dial      func() (net.Conn, error)
+	*relay.Relay
 	out, back gate
-	work      sync.WaitGroup
-	mu        sync.Mutex
-	conns     map[net.Conn]struct{}
-	over      bool
 }
 
 // A gate lets things through unless it is closed.
@@ -52,75 +49,36 @@ func (g *gate) pass() {
 // newLink makes an address of 127.0.0.1 lead to where dial does.
 func newLink(t *testing.T, dial func() (net.Conn, error)) *link {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	k := new(link)
+	r, err := relay.Listen(func() (net.Conn, error) {
+		k.out.pass()
+		return dial()
+	}, func(near, far net.Conn) {
+		relay.Both(near, far, func(to, from net.Conn) {
+			g := &k.out
+			if from == far {
+				g = &k.back
+			}
+			pump(to, from, g)
+			_, _ = to.Close(), from.Close()
+		})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &link{Listener: l, dial: dial, conns: map[net.Conn]struct{}{}}
-	k.work.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			k.work.Go(func() { k.serve(c) })
-		}
-	})
+	k.Relay = r
 	t.Cleanup(func() {
-		_ = l.Close()
-		k.mu.Lock()
-		k.over = true
-		for c := range k.conns {
-			_ = c.Close()
-		}
-		k.mu.Unlock()
+		r.Set(true) // before what is held passes
 		k.cut(false, false)
-		k.work.Wait()
+		r.Close()
 	})
 	return k
 }
-
-func (k *link) address() string { return k.Addr().String() }
 
 // cut holds what is sent, or what comes back, or lets it through again.
 func (k *link) cut(out, back bool) {
 	k.out.set(out)
 	k.back.set(back)
-}
-
-func (k *link) add(c net.Conn) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.over {
-		_ = c.Close()
-		return false
-	}
-	k.conns[c] = struct{}{}
-	return true
-}
-
-func (k *link) serve(near net.Conn) {
-	if !k.add(near) {
-		return
-	}
-	k.out.pass()
-	far, err := k.dial()
-	if err != nil || !k.add(far) {
-		_ = near.Close()
-		return
-	}
-	end := func() {
-		_ = near.Close()
-		_ = far.Close()
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		delete(k.conns, near)
-		delete(k.conns, far)
-	}
-	var both sync.WaitGroup
-	both.Go(func() { pump(far, near, &k.out); end() })
-	both.Go(func() { pump(near, far, &k.back); end() })
-	both.Wait()
 }
 
 // pump copies from one connection to another while the gate is open.

@@ -70,7 +70,7 @@ func TestPatroni(t *testing.T) {
 	r.cluster.Via = func(i int, address string) string {
 		k := newLink(t, func() (net.Conn, error) { return net.Dial("tcp", address) })
 		r.around[i] = append(r.around[i], k)
-		return k.address()
+		return k.Addr()
 	}
 	r.primary = r.cluster.Start(t)
 	t.Logf("Patroni %s with %s", r.cluster.Version, r.cluster.API)

@@ -137,7 +137,7 @@ func (r *rig) dialDB(i int) func() (net.Conn, error) {
 
 // conninfo is how a standby finds its primary.
 func (r *rig) conninfo(standby, primary int) string {
-	host, port, _ := net.SplitHostPort(r.follow[standby][primary].address())
+	host, port, _ := net.SplitHostPort(r.follow[standby][primary].Addr())
 	return fmt.Sprintf("host=%s port=%s user=acp application_name=%s", host, port, name(standby))
 }
 
@@ -146,10 +146,10 @@ func (r *rig) start(g *gateway) {
 	r.t.Helper()
 	var hosts []string
 	for _, l := range g.db {
-		hosts = append(hosts, l.address())
+		hosts = append(hosts, l.Addr())
 	}
 	url := "postgres://acp@" + strings.Join(hosts, ",") + "/acp?sslmode=disable&connect_timeout=2"
-	cmd := exec.Command(os.Args[0], "serve", "--log", g.file(), "--db", url, "--node", g.name, "--node-listen", g.port, "--node-address", g.inbound.address(),
+	cmd := exec.Command(os.Args[0], "serve", "--log", g.file(), "--db", url, "--node", g.name, "--node-listen", g.port, "--node-address", g.inbound.Addr(),
 		"--node-lease", lease.String(), "--listen", "127.0.0.1:0", "--no-auth", "--", "env", runVar+"=agent", os.Args[0])
 	cmd.Dir = r.dir
 	cmd.Env = g.environment(runVar+"=acp", ledgerVar+"="+r.ledger)

@@ -81,7 +81,7 @@ func TestTakeover(t *testing.T) {
 		}
 		return net.Dial("tcp", u.Host)
 	})
-	at := "http://" + front.address() + "/acp"
+	at := "http://" + front.Addr() + "/acp"
 	for _, tt := range []struct {
 		name      string
 		elsewhere bool // the sessions run on a third node

@@ -136,7 +136,7 @@ func newFaulty(t *testing.T, n network, server string) *faulty {
 		}
 		return n.connection(connections)
 	})
-	f.url = "http://" + f.wire.Addr().String() + "/" + path
+	f.url = "http://" + f.wire.Addr() + "/" + path
 	return f
 }
 

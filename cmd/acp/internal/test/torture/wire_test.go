@@ -8,21 +8,16 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/test/relay"
 )
 
 // A wire is the network on the way to a server, on which things happen to connections whatever they carry.
 type wire struct {
-	net.Listener
-	target string
-	next   func() breakage // what happens to the next connection
-
-	calm  atomic.Bool  // nothing happens any more
-	count atomic.Int64 // of what has happened
-	work  sync.WaitGroup
-	mu    sync.Mutex
-	conns map[*net.TCPConn]struct{}
-	over  bool
-	ended chan struct{} // closed when over is set
+	*relay.Relay
+	calm  atomic.Bool   // nothing happens any more
+	count atomic.Int64  // of what has happened
+	ended chan struct{} // closed at the end
 }
 
 // A breakage is what happens to a connection once so many bytes have passed in one direction. The zero value is
@@ -45,76 +40,33 @@ const (
 	delayed          // nothing passes in one direction for a while, then everything does
 )
 
-// newWire makes an address of 127.0.0.1 lead to the target.
+// newWire makes an address of 127.0.0.1 lead to the target. next says what happens to the next
+// connection, and is called by one after the other.
 func newWire(t *testing.T, target string, next func() breakage) *wire {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	w := &wire{ended: make(chan struct{})}
+	var turn sync.Mutex
+	r, err := relay.Listen(func() (net.Conn, error) { return net.Dial("tcp", target) }, func(near, far net.Conn) {
+		turn.Lock()
+		b := next()
+		turn.Unlock()
+		relay.Both(near, far, func(to, from net.Conn) {
+			mine := b
+			if b.back != (from == far) {
+				mine = breakage{}
+			}
+			w.pump(to.(*net.TCPConn), from.(*net.TCPConn), mine)
+		})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{Listener: l, target: target, next: next, conns: make(map[*net.TCPConn]struct{}), ended: make(chan struct{})}
-	w.work.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			b := w.next()
-			w.work.Go(func() { w.serve(c.(*net.TCPConn), b) })
-		}
-	})
+	w.Relay = r
 	t.Cleanup(func() {
-		_ = l.Close()
-		w.mu.Lock()
-		w.over = true
 		close(w.ended)
-		for c := range w.conns {
-			_ = c.Close()
-		}
-		w.mu.Unlock()
-		w.work.Wait()
+		r.Close()
 	})
 	return w
-}
-
-// add notes connections that end with the wire. It reports whether that has not ended.
-func (w *wire) add(conns ...*net.TCPConn) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range conns {
-		if w.over {
-			_ = c.Close()
-			continue
-		}
-		w.conns[c] = struct{}{}
-	}
-	return !w.over
-}
-
-func (w *wire) serve(near *net.TCPConn, b breakage) {
-	conn, err := net.Dial("tcp", w.target)
-	if err != nil {
-		_ = near.Close()
-		return
-	}
-	far := conn.(*net.TCPConn)
-	if !w.add(near, far) {
-		return
-	}
-	var there, back breakage
-	if b.back {
-		back = b
-	} else {
-		there = b
-	}
-	var both sync.WaitGroup
-	both.Go(func() { w.pump(far, near, there) })
-	both.Go(func() { w.pump(near, far, back) })
-	both.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.conns, near)
-	delete(w.conns, far)
 }
 
 // pump copies what one end sends to the other one, until the connection ends or breaks. An end that was closed in an
