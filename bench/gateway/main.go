@@ -48,12 +48,14 @@ type row struct {
 	value  string
 	target string // "" if there is none
 	met    bool
+	scaled scaled // the same target for this machine
 	note   string
 }
 
 // measurements are in the order of the report.
 func measurements() []measurement {
 	return []measurement{
+		{"machine", "What scales the targets", machineText, machine},
 		{"G1, G2", "Latency of an update, from the agent to a watcher", latencyText, latency},
 		{"G3", "One session, 100 watchers", fanText, fan},
 		{"G4", "Many sessions at once", crowdText, crowd},

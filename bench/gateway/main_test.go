@@ -38,6 +38,24 @@ func TestMeasurements(t *testing.T) {
 	}
 }
 
+// TestVerdict: a target that is missed is followed by that for this machine, if there is one.
+func TestVerdict(t *testing.T) {
+	for _, tt := range []struct {
+		row  row
+		want string
+	}{
+		{row{scaled: scaled{"≥ 5.00/s", true}}, ""},
+		{row{target: "≥ 10/s", met: true, scaled: scaled{"≥ 5.00/s", true}}, "met"},
+		{row{target: "≥ 10/s"}, "missed"},
+		{row{target: "≥ 10/s", scaled: atLeast(5, 6)}, "missed; scaled to this machine it is ≥ 5.00/s: met"},
+		{row{target: "≥ 10/s", scaled: atLeast(5, 4)}, "missed, also if scaled to this machine: ≥ 5.00/s"},
+	} {
+		if got := tt.row.verdict(); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.row, got, tt.want)
+		}
+	}
+}
+
 func TestSaid(t *testing.T) {
 	for frame, want := range map[string][2]int64{
 		`{"method":"session/update","params":{"update":{"content":{"text":"12 345 xxx"}}}}`: {12, 345},

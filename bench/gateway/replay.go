@@ -58,6 +58,7 @@ func replay(ctx context.Context, b *bench) (rows []row, err error) {
 	if err := errorsOf(err, p.stop()); err != nil {
 		return nil, err
 	}
+	var served [][2]float64 // the medians of both
 	for _, kind := range []string{"ws", "http"} {
 		var firsts, alls []float64
 		for range rounds {
@@ -74,6 +75,7 @@ func replay(ctx context.Context, b *bench) (rows []row, err error) {
 			firsts, alls = append(firsts, ms(first)), append(alls, ms(all))
 		}
 		rows = append(rows, replayRow(map[string]string{"ws": "`acp serve`, WebSocket", "http": "`acp serve`, HTTP"}[kind], firsts, alls, true))
+		served = append(served, [2]float64{spreadOf(firsts).mid, spreadOf(alls).mid})
 	}
 	if b.node != "" {
 		return append(rows, row{what: "TypeScript SDK", value: "not measured", note: b.node}), nil
@@ -93,6 +95,10 @@ func replay(ctx context.Context, b *bench) (rows []row, err error) {
 			return rows, err
 		}
 		firsts, alls = append(firsts, ms(first)), append(alls, ms(all))
+	}
+	more := max(1, spreadOf(alls).mid/peerReplay)
+	for i, mid := range served {
+		rows[i].scaled = scaled{fmt.Sprintf("%s ms / %s ms", number(50*more), number(150*more)), mid[0] <= 50*more && mid[1] <= 150*more}
 	}
 	return append(rows, replayRow("TypeScript SDK, HTTP", firsts, alls, false)), nil
 }

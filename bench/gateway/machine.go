@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// What the targets were set for, or measured with.
+const (
+	targetProcessors = 4
+	// targetSync is how long it takes to append 500 bytes to a file and to sync it, where the log was designed.
+	targetSync = 200 * time.Microsecond
+	// peerReplay is how long the server on the TypeScript SDK takes for G5, in ms, on the machine of faster.md.
+	peerReplay = 178
+)
+
+const machineText = "A target that is missed is scaled by the one thing that it depends on most. Throughput: by the number of processors, of four; they are also those of the clients here. The latency of an update that waits for the disk: by the time of a sync. A replay: by what the server on the TypeScript SDK takes for the same, on [the machine where the target was met](gateway/faster.md). Nothing else is scaled."
+
+// A scaled target is one for this machine.
+type scaled struct {
+	target string // "" if nothing says how this machine compares
+	met    bool
+}
+
+// atLeast is a target for something that should be as much.
+func atLeast(least, is float64) scaled {
+	return scaled{"≥ " + number(least) + "/s", is >= least}
+}
+
+// processors returns how many processors there are, as a part of those of the targets; at most 1.
+func processors() float64 { return min(1, float64(runtime.NumCPU())/targetProcessors) }
+
+// syncs returns how much longer a sync takes than where the log was designed; at least 1.
+func (b *bench) syncs() float64 { return max(1, float64(b.sync)/float64(targetSync)) }
+
+func machine(_ context.Context, b *bench) (rows []row, err error) {
+	f, err := os.Create(filepath.Join(b.dir, "sync"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data := make([]byte, 500)
+	var all []time.Duration
+	for range b.pick(5000, 50) {
+		start := time.Now()
+		_, err := f.Write(data)
+		if err := errorsOf(err, f.Sync()); err != nil {
+			return nil, err
+		}
+		all = append(all, time.Since(start))
+	}
+	b.sync = quantile(all, 0.5)
+	return []row{
+		{what: "processors", value: fmt.Sprint(runtime.NumCPU()), note: fmt.Sprintf("of %d: %s", targetProcessors, number(processors()))},
+		{what: "500 bytes are appended to a file and synced", value: fmt.Sprintf("p50 %s ms, p99 %s ms", number(ms(b.sync)), number(ms(quantile(all, 0.99)))), note: fmt.Sprintf("the log was designed where p50 was %s ms: %s", number(ms(targetSync)), number(b.syncs()))},
+	}, nil
+}
