@@ -70,9 +70,12 @@ func (w *watcher) hand(ctx context.Context, p place, o *ownTurn, t *turn) (runs 
 	case err != nil:
 		o.refused = true
 	case t != o.sent:
-		o.again, o.repeat = runs, o.repeat || runs.id != o.id
+		o.again = runs
+		if runs.id != "" && runs.id != o.id && !o.begun {
+			o.first, o.repeat = runs.id, true
+		}
 	case runs != t: // it was sent before, and runs or has ended
-		o.turn, o.repeat = runs, true
+		o.turn, o.repeat, o.first = runs, true, runs.id
 	}
 	if o.cancelled && err == nil { // meanwhile
 		runs.cancel(errCancelled)
@@ -100,20 +103,32 @@ func (w *watcher) again(p place, o *ownTurn) {
 	w.g.work.Go(func() { w.await(p, o, runs) })
 }
 
-// await waits for the end of a prompt that was sent again.
+// await waits for the end of a prompt that was sent again, as runs.
 func (w *watcher) await(p place, o *ownTurn, runs *turn) {
-	select {
-	case <-runs.done:
-	case <-w.over:
-		return
-	case <-p.gone():
-		select {
-		case <-runs.done: // before
-		default:
-			return
-		}
+	var written <-chan struct{}
+	if runs.id != o.id {
+		written = runs.written // otherwise the log says to the client that it begins
 	}
-	w.settle(o, runs.turnEnd)
+	for {
+		select {
+		case <-written:
+			if written = nil; runs.begun > 0 {
+				w.catchesUp(o, runs)
+			}
+			continue
+		case <-runs.done:
+		case <-w.over:
+			return
+		case <-p.gone():
+			select {
+			case <-runs.done: // before
+			default:
+				return
+			}
+		}
+		w.settle(o, runs.turnEnd)
+		return
+	}
 }
 
 // setOption changes an option of the agent, wherever the session runs.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -306,6 +307,8 @@ func (g *Gateway) setOption(ctx context.Context, as *acp.AgentSession, id acp.Se
 type receipt struct {
 	Stop  acp.StopReason `json:"stop,omitempty"`
 	Error string         `json:"error,omitempty"`
+	ID    acp.MessageID  `json:"id,omitempty"`  // of its message in the log, if there is one
+	Seq   uint64         `json:"seq,omitempty"` // of the record of its end, if there is one
 }
 
 // submit implements place.
@@ -352,8 +355,8 @@ func (s *session) begun(ctx context.Context, t *turn) (*turn, error) {
 	if err := json.Unmarshal(op.Receipt, &r); err != nil {
 		return nil, err
 	}
-	ended := &turn{done: make(chan struct{}), cancel: func(error) {}}
-	ended.settle((&endRecord{Stop: r.Stop, Error: r.Error}).outcome(s.log.last())) // the client may not have all of it
+	ended := &turn{id: r.ID, done: make(chan struct{}), cancel: func(error) {}}
+	ended.settle((&endRecord{Stop: r.Stop, Error: r.Error}).outcome(cmp.Or(r.Seq, s.log.last())))
 	return ended, nil
 }
 
@@ -378,7 +381,7 @@ func (s *session) became(ctx context.Context, t *turn) (*turn, error) {
 				return err
 			}
 			if id != "" && end.Prompt == id {
-				found = &turn{done: make(chan struct{}), cancel: func(error) {}}
+				found = &turn{id: acp.MessageID(id), done: make(chan struct{}), cancel: func(error) {}}
 				found.settle(end.outcome(r.Seq))
 			}
 		}
@@ -410,7 +413,7 @@ func (s *session) finish(t *turn, end turnEnd) {
 	if t.operation == "" || s.given() || errors.Is(end.err, errGone) {
 		return
 	}
-	r := receipt{Stop: end.stop}
+	r := receipt{Stop: end.stop, ID: t.id, Seq: end.seq}
 	if end.err != nil {
 		r.Error = end.err.Error()
 	}

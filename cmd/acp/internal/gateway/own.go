@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -146,8 +145,11 @@ func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
 	case unsent: // the next place has an answer
 	case err != nil:
 		return unkept(err)
-	case runs == mine: // otherwise it was sent before, and runs or has ended
+	case runs == mine:
 		w.queued(p.before(mine))
+	default: // it was sent before, and waits, runs or has ended
+		w.queued(p.before(runs))
+		w.g.work.Go(func() { w.await(p, o, runs) })
 	}
 	return nil
 }
@@ -156,7 +158,7 @@ func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
 func newOwnTurn(ctx context.Context, t *turn, p place) *ownTurn {
 	return &ownTurn{
 		id: t.id, ctx: ctx, sent: t, turn: t, at: p, sending: true,
-		arrived: make(chan struct{}), started: make(chan struct{}), told: make(chan struct{}),
+		arrived: make(chan struct{}), started: make(chan struct{}), past: make(chan struct{}), told: make(chan struct{}),
 	}
 }
 
@@ -180,30 +182,22 @@ func (w *watcher) adds(o *ownTurn) (later bool) {
 // next end of a turn for this one's. A prompt that was sent before begins with the message of its first try, or has begun.
 func (g *Gateway) accept(ctx context.Context, _ *acp.Turn) error {
 	w, o := ownOf(ctx)
-	t := o.sent
-	var written <-chan struct{} // nil unless the turn of the first try is here
-	if w.isRepeated(o) {
-		t, written = o.turn, o.turn.written
-	}
-	done := t.done
+	done := o.sent.done
 	for {
 		select {
 		case <-o.arrived:
-		case <-written:
-			if t.begun == 0 { // and never will
-				written = nil
-				continue
-			}
-			return w.reached(ctx, t.begun, o.arrived)
 		case <-done: // perhaps without having begun
-			if t.refused {
-				return unkept(t.err)
+			if o.sent.refused {
+				return unkept(o.sent.err)
 			}
 			if w.comes(o) { // the agent was faster than the client, to which others' turns are still being sent
 				done = nil
 				continue
 			}
-			return w.reached(ctx, o.turn.seq, o.arrived)
+			if err := w.reached(ctx, o.sent.seq, o.arrived); err != nil {
+				return err
+			}
+			return w.interrupts(ctx, o)
 		case <-w.over: // there is no next place
 			return w.ended()
 		case <-ctx.Done():
@@ -213,32 +207,70 @@ func (g *Gateway) accept(ctx context.Context, _ *acp.Turn) error {
 	}
 }
 
-// isRepeated reports whether a prompt is known to have been sent before, under another ID.
+// isRepeated reports whether a prompt is known to have been sent before, so that its message is not in the log.
 func (w *watcher) isRepeated(o *ownTurn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return o.repeat
 }
 
-// comes reports whether the log has a prompt whose turn has ended, so that the client is about to be sent it. If it has one
-// that was sent before, that is noted.
+// isAside reports whether what the library says as the turn of a prompt begins is not part of a record: its message is not in
+// the log, and the log does not say at this moment that the turn begins.
+func (w *watcher) isAside(o *ownTurn, message bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return o.repeat && (message || o.aside)
+}
+
+// comes reports whether the log has a prompt whose turn has ended, so that the client is about to be sent it.
 func (w *watcher) comes(o *ownTurn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	o.repeat = o.repeat || o.sent.repeat
+	if !o.begun && o.sent.repeat {
+		o.repeat = true
+	}
 	return o.sent.seq > 0 && !o.repeat
 }
 
-// recurs is called when the client was sent a prompt that it has not sent on this connection. If it is the first try of one
-// that it has, the turn of that has come.
-func (w *watcher) recurs(p *promptRecord) {
+// interrupts keeps other records from the client until the library has sent it the end of a prompt whose turn has ended long
+// ago: in between the client would take the end of another turn for that.
+func (w *watcher) interrupts(ctx context.Context, o *ownTurn) error {
+	select {
+	case <-o.arrived:
+		return nil // or at this moment
+	default:
+	}
+	select {
+	case w.records <- struct{}{}:
+	case <-w.over:
+		return w.ended()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	w.mu.Lock()
+	w.aside, o.aside = o, true
+	w.mu.Unlock()
+	w.g.work.Go(func() {
+		select {
+		case <-o.told:
+		case <-w.ctx.Done():
+		}
+		<-w.records
+	})
+	return nil
+}
+
+// catchesUp is called with the turn of the first try of a prompt, which has begun. The library begins it, too, once the
+// client was sent everything up to there, unless it has ended by then, or earlier prompts are before it.
+func (w *watcher) catchesUp(o *ownTurn, t *turn) {
+	if w.reached(w.ctx, t.begun, o.arrived) != nil {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, o := range w.own {
-		if p.Operation != "" && p.Operation == o.sent.operation && p.By == o.sent.by {
-			o.repeat = true
-			o.arrives()
-		}
+	if !o.over && !o.begun && w.leads(o) {
+		o.first, o.begun, o.aside = t.id, true, true
+		o.arrives()
 	}
 }
 
@@ -271,7 +303,7 @@ func (g *Gateway) prompt(ctx context.Context, _ *acp.Turn) (acp.StopReason, erro
 	default:
 		return "", w.ended()
 	}
-	_ = w.reached(w.ctx, o.turn.seq, nil)
+	_ = w.reached(w.ctx, o.turn.seq, o.past)
 	return o.turn.stop, unkept(o.turn.err)
 }
 
@@ -369,8 +401,10 @@ func (w *watcher) told() {
 		w.repeated = false
 		w.restate.Store(true)
 	}
-	if w.ending != nil && w.ending.hasStarted() { // otherwise it was the end of another one
-		w.ending.tell()
+	for _, o := range []*ownTurn{w.ending, w.aside} {
+		if o != nil && o.hasStarted() { // otherwise it was the end of another one
+			o.tell()
+		}
 	}
 }
 
@@ -395,13 +429,3 @@ func (w *watcher) finish(ctx, here context.Context, o *ownTurn) {
 // leads reports whether a prompt is the first of those of the client that are not answered, so that the library starts its
 // turn as soon as it may. The caller holds w.mu.
 func (w *watcher) leads(o *ownTurn) bool { return len(w.own) > 0 && w.own[0] == o }
-
-// ends notes how a turn of the client itself has ended, and the position of the record that says so.
-func (w *watcher) ends(o *ownTurn, end turnEnd, at json.RawMessage) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	o.end, o.position = end, at
-	if o.hasStarted() || w.leads(o) { // otherwise the library may not say so, because earlier prompts are before it
-		w.ending = o
-	}
-}

@@ -256,32 +256,6 @@ func TestRepeatedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestRepeatedBehind: a client of version 2 that returns while its prompt runs, and sends it again while it is still being sent
-// what it has missed, does not take the end of another turn for that of its own.
-func TestRepeatedBehind(t *testing.T) {
-	r := newRig(t, talking(nil))
-	first := r.connect(2)
-	s := first.new(t)
-	for i := range 30 {
-		say(t, s, fmt.Sprint(i))
-	}
-	sendOperation(t, s, "wait", "op-1")
-	first.seen.until(t, "agent: waiting")
-	back := r.connect(2)
-	resumed, err := back.conn.Resume(t.Context(), s.ID(), acp.SessionConfig{Cwd: "/", Meta: json.RawMessage(`{"github.com/goacp/acp":{"cursor":0}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := sendOperation(t, resumed, "wait", "op-1")
-	back.seen.until(t, "agent: waiting")
-	if err := s.Cancel(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if res, err := again.Wait(); err != nil || res.StopReason != acp.StopCancelled {
-		t.Error(res, err)
-	}
-}
-
 // TestNamedOvertakes: a prompt without a name that has to be sent again, and is behind one with a name then, holds up
 // nothing that the client is sent.
 func TestNamedOvertakes(t *testing.T) {
@@ -345,101 +319,200 @@ func TestCloseLeaves(t *testing.T) {
 	})
 }
 
+// nowhereElse is a place that nothing is asked of.
+type nowhereElse struct{ place }
+
+func (nowhereElse) gone() <-chan struct{} { return nil }
+
+// An ownScene is a client that has sent a prompt, and was sent five records.
+type ownScene struct {
+	g   *Gateway
+	w   *watcher
+	o   *ownTurn
+	try *turn // the first one, if it was sent before
+	ctx context.Context
+}
+
+func newOwnScene(t *testing.T) *ownScene {
+	t.Helper()
+	s := &ownScene{
+		g: new(Gateway), ctx: t.Context(),
+		try: &turn{id: "first", beginning: beginning{written: make(chan struct{})}, done: make(chan struct{})},
+	}
+	s.w = &watcher{g: s.g, ctx: t.Context(), over: make(chan struct{}), records: make(chan struct{}, 1), sent: 5, pos: new(position)}
+	s.o = newOwnTurn(t.Context(), &turn{id: "own", by: "ann", operation: "op", done: make(chan struct{})}, nil)
+	s.w.own = []*ownTurn{s.o}
+	return s
+}
+
+// accept returns what the prompt is answered.
+func (s *ownScene) accept(ctx context.Context) <-chan error {
+	slot := new(promptSlot)
+	slot.occupy(s.w, s.o)
+	accepted := make(chan error, 1)
+	go func() { accepted <- s.g.accept(context.WithValue(ctx, promptSlotKey{}, slot), nil) }()
+	return accepted
+}
+
+// repeats has the first try be one that waits, runs or has ended here.
+func (s *ownScene) repeats() {
+	s.o.turn, s.o.repeat, s.o.first = s.try, true, s.try.id
+	s.g.work.Go(func() { s.w.await(nowhereElse{}, s.o, s.try) })
+}
+
+// begins has the first try begin in a record.
+func (s *ownScene) begins(seq uint64) {
+	s.try.begun = seq
+	close(s.try.written)
+}
+
+// sends has the client be sent everything up to a record.
+func (s *ownScene) sends(seq uint64) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	s.w.sent = seq
+	if s.w.advanced != nil {
+		close(s.w.advanced)
+		s.w.advanced = nil
+	}
+}
+
 // TestAcceptWaits: a client is not told that its turn begins before it was sent what comes before the prompt in the log, even
 // if the turn has ended by then; a turn that is not in the log is not waited for. A prompt that was sent before begins with
 // its first try, whether that waits, runs or has ended, here or at another node.
 func TestAcceptWaits(t *testing.T) {
-	type scene struct {
-		w    *watcher
-		o    *ownTurn
-		turn *turn // the first try
-	}
-	sends := func(w *watcher, seq uint64) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.sent = seq
-		if w.advanced != nil {
-			close(w.advanced)
-			w.advanced = nil
-		}
-	}
-	ends := func(o *ownTurn, end turnEnd) { o.sent.settle(end) }
-	begins := func(t *turn, seq uint64) { t.begun = seq; close(t.written) }
-	repeats := func(s *scene) { s.o.turn, s.o.repeat = s.turn, true }
+	first := &promptRecord{ID: "first", Operation: "op", By: "ann"}
 	for _, tt := range []struct {
-		name   string
-		before func(s *scene)
-		then   func(s *scene) // nil if the prompt is accepted at once
+		name    string
+		before  func(s *ownScene)
+		then    func(s *ownScene) // nil if the prompt is accepted at once
+		repeats bool
 	}{
-		{"ended", func(s *scene) { ends(s.o, turnEnd{seq: 7}) }, func(s *scene) { s.o.arrives() }},
-		{"ended without a record", func(s *scene) { ends(s.o, turnEnd{}) }, nil},
-		{"first try waits", repeats, func(s *scene) { begins(s.turn, 3) }},
-		{"first try runs", func(s *scene) { repeats(s); begins(s.turn, 7) }, func(s *scene) { sends(s.w, 7) }},
-		{"first try ran", func(s *scene) { repeats(s); begins(s.turn, 3) }, nil},
-		{"first try does not begin", func(s *scene) { repeats(s); begins(s.turn, 0) }, func(s *scene) { s.turn.settle(turnEnd{}) }},
-		{"first try has ended", func(s *scene) { repeats(s); s.turn.settle(turnEnd{seq: 7}) }, func(s *scene) { sends(s.w, 7) }},
-		{"first try begins elsewhere", func(*scene) {}, func(s *scene) { s.w.recurs(&promptRecord{ID: "first", Operation: "op", By: "ann"}) }},
-		{"first try has ended elsewhere", func(s *scene) { s.o.turn = s.o.sent; ends(s.o, turnEnd{seq: 7, repeat: true}) }, func(s *scene) { sends(s.w, 7) }},
-		{"sent again to another place", func(s *scene) { s.o.again = s.turn; ends(s.o, turnEnd{seq: 7}) }, func(s *scene) { s.o.arrives() }},
+		{"ended", func(s *ownScene) { s.o.sent.settle(turnEnd{seq: 7}) }, func(s *ownScene) { s.o.arrives() }, false},
+		{"ended without a record", func(s *ownScene) { s.o.sent.settle(turnEnd{}) }, nil, false},
+		{"first try waits", func(s *ownScene) { s.repeats() }, func(s *ownScene) { s.begins(3) }, true},
+		{"first try runs", func(s *ownScene) { s.repeats(); s.begins(7) }, func(s *ownScene) { s.sends(7) }, true},
+		{"first try has run", func(s *ownScene) { s.repeats(); s.begins(3) }, nil, true},
+		{"first try does not begin", func(s *ownScene) { s.repeats(); s.begins(0) }, func(s *ownScene) { s.try.settle(turnEnd{}) }, true},
+		{"first try has ended", func(s *ownScene) { s.repeats(); s.try.settle(turnEnd{seq: 7}) }, func(s *ownScene) { s.sends(7) }, true},
+		{"first try has ended, and its end was sent", func(s *ownScene) {
+			s.o.over = true
+			s.repeats()
+			s.begins(3)
+		}, func(s *ownScene) { s.try.settle(turnEnd{seq: 4}) }, true},
+		{"first try begins elsewhere", func(*ownScene) {}, func(s *ownScene) {
+			if o, begins := s.w.first(first); o != s.o || !begins {
+				t.Errorf("%v, %t", o, begins)
+			}
+			s.w.records <- struct{}{} // as if it were sent
+			go func() { s.w.arrive(s.o, "first") }()
+		}, true},
+		{"first try has ended elsewhere", func(s *ownScene) { s.o.sent.settle(turnEnd{seq: 7, repeat: true}) }, func(s *ownScene) { s.sends(7) }, true},
+		{"sent again to another place", func(s *ownScene) { s.o.again = s.try; s.o.sent.settle(turnEnd{seq: 7}) }, func(s *ownScene) { s.o.arrives() }, false},
+		{"sent again to where the first try runs", func(s *ownScene) {
+			s.o.lost, s.o.again = true, s.try
+			s.w.g.work.Go(func() { s.w.await(nowhereElse{}, s.o, s.try) })
+		}, func(s *ownScene) { s.o.repeat = true; s.begins(3) }, true},
+		{"first try waited, and its place is lost", func(s *ownScene) { s.o.repeat = true }, func(s *ownScene) {
+			s.w.records <- struct{}{}
+			go func() { s.w.arrive(s.o, "own") }()
+		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := new(Gateway)
-				s := &scene{w: &watcher{over: make(chan struct{}), sent: 5}, turn: &turn{beginning: beginning{written: make(chan struct{})}, done: make(chan struct{})}}
-				s.o = newOwnTurn(t.Context(), &turn{id: "own", by: "ann", operation: "op", done: make(chan struct{})}, nil)
-				s.w.own = []*ownTurn{s.o}
-				slot := new(promptSlot)
-				slot.occupy(s.w, s.o)
+				s := newOwnScene(t)
 				tt.before(s)
-				accepted := make(chan error, 1)
-				go func() { accepted <- g.accept(context.WithValue(t.Context(), promptSlotKey{}, slot), nil) }()
+				accepted := s.accept(t.Context())
 				synctest.Wait()
 				if early := len(accepted) > 0; early != (tt.then == nil) {
 					t.Errorf("accepted %t", early)
 				}
 				if tt.then != nil {
-					s.w.recurs(&promptRecord{ID: "another", Operation: "op", By: "bob"})
-					s.w.recurs(&promptRecord{ID: "another", By: "ann"})
-					synctest.Wait()
-					if len(accepted) > 0 {
-						t.Error("accepted with another prompt")
+					for _, other := range []promptRecord{{ID: "another", Operation: "op", By: "bob"}, {ID: "another", By: "ann"}} {
+						if o, _ := s.w.first(&other); o != nil {
+							t.Errorf("%+v is the first try", other)
+						}
 					}
 					tt.then(s)
 				}
 				if err := <-accepted; err != nil {
 					t.Error(err)
 				}
+				if got := s.w.isRepeated(s.o); got != tt.repeats {
+					t.Errorf("repeated: %t", got)
+				}
+				close(s.o.started)
+				s.o.tell()
+				s.try.settle(turnEnd{})
+				s.g.work.Wait()
 			})
 		})
 	}
 }
 
+// TestAcceptInterrupts: a prompt whose turn ended long ago is begun and ended between two records.
+func TestAcceptInterrupts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newOwnScene(t)
+		s.repeats()
+		s.try.settle(turnEnd{seq: 4})
+		s.w.records <- struct{}{} // a record is being sent
+		accepted := s.accept(t.Context())
+		synctest.Wait()
+		if len(accepted) > 0 {
+			t.Error("accepted in the middle of a record")
+		}
+		<-s.w.records
+		if err := <-accepted; err != nil {
+			t.Error(err)
+		}
+		sent := make(chan struct{})
+		go func() {
+			s.w.records <- struct{}{}
+			close(sent)
+		}()
+		s.w.told() // of another turn, before
+		synctest.Wait()
+		select {
+		case <-sent:
+			t.Error("a record is sent before the end")
+		default:
+		}
+		close(s.o.started)
+		s.w.answered(s.o)
+		s.w.told()
+		<-sent
+		s.g.work.Wait()
+	})
+}
+
 // TestAcceptEnds: a prompt whose first try the client has not reached is not waited for if the client cancels it, or if
 // nothing more is sent.
 func TestAcceptEnds(t *testing.T) {
-	for _, cancelled := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w := &watcher{over: make(chan struct{}), g: new(Gateway)}
-			o := newOwnTurn(t.Context(), &turn{done: make(chan struct{})}, nil)
-			o.turn, o.repeat = &turn{beginning: beginning{written: make(chan struct{}), begun: 7}, done: make(chan struct{})}, true
-			close(o.turn.written)
-			slot := new(promptSlot)
-			slot.occupy(w, o)
-			ctx, cancel := context.WithCancelCause(context.WithValue(t.Context(), promptSlotKey{}, slot))
-			defer cancel(nil)
-			accepted := make(chan error, 1)
-			go func() { accepted <- w.g.accept(ctx, nil) }()
-			synctest.Wait()
-			want := ErrClosed
-			if cancelled {
-				want = acp.ErrCancelled
-				cancel(want)
-			} else {
-				close(w.over)
-			}
-			if err := <-accepted; !errors.Is(err, want) {
-				t.Error(err)
-			}
-		})
+	for _, records := range []bool{false, true} { // it waits for a record, or for the end of one
+		for _, cancelled := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newOwnScene(t)
+				s.o.sent.settle(turnEnd{seq: 7, repeat: true})
+				if records {
+					s.sends(7)
+					s.w.records <- struct{}{}
+				}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				accepted := s.accept(ctx)
+				synctest.Wait()
+				want := ErrClosed
+				if cancelled {
+					want = acp.ErrCancelled
+					cancel(want)
+				} else {
+					close(s.w.over)
+				}
+				if err := <-accepted; !errors.Is(err, want) {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }

@@ -32,6 +32,7 @@ type position struct {
 	skip    int // of those of the record skipOf not to send, since the client has them
 	skipOf  uint64
 	hidden  int    // how often the session is being replayed, by which positions make no sense
+	waiting bool   // the library begins a turn where the log says so, perhaps behind the end of another one
 	ends    func() // called when the client is sent that the session is idle; nil for nothing
 
 	children children
@@ -90,6 +91,17 @@ func (p *position) past(r *engine.Record) {
 	p.known, p.sending, p.part, p.skip, p.update = true, false, 0, 0, nil
 }
 
+// wait is called while the library begins a turn; done is called when it has.
+func (p *position) wait() (done func()) {
+	set := func(waiting bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.waiting = waiting
+	}
+	set(true)
+	return func() { set(false) }
+}
+
 // says is called between at and past with the update that the record is, if it is one.
 func (p *position) says(d *decoded) {
 	p.mu.Lock()
@@ -110,12 +122,15 @@ const maxMark = 8
 func markOf(r *engine.Record) string { return hex.EncodeToString(r.Hash[:maxMark/2]) }
 
 // next returns what the next update says of where the client is, the update of the record that is being sent, if any, or
-// that the next update is not to be sent.
-func (p *position) next() (at spot, d *decoded, skip bool) {
+// that the next update is not to be sent. aside is one that is not part of the record, and idle the end of a turn.
+func (p *position) next(aside, idle bool) (at spot, d *decoded, skip bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hidden > 0 || !p.known {
 		return spot{}, nil, false
+	}
+	if aside || idle && p.waiting {
+		return spot{true, p.cursor, p.mark, p.part}, nil, false
 	}
 	if p.sending {
 		if p.part++; p.part <= p.skip {
@@ -145,13 +160,17 @@ func (g *Gateway) tellPositions(next jsonrpc.Handler) jsonrpc.Handler {
 	return func(ctx context.Context, r *jsonrpc.Request) (any, error) {
 		var key positionKey
 		var meta *json.RawMessage
-		idle := false
+		idle, aside := false, false
 		switch n := r.Params.(type) {
 		case *acpv1.SessionNotification:
 			key.session, meta = acp.SessionID(n.SessionID), &n.Meta
 		case *acpv2.UpdateSessionNotification:
 			key.session, meta = n.SessionID, &n.Meta
 			_, idle = n.Update.(*acp.IdleStateUpdate)
+			if w, o := ownOf(ctx); o != nil { // it is the library that says it
+				_, message := n.Update.(*acp.UserMessage)
+				aside = w.isAside(o, message)
+			}
 		default:
 			return next(ctx, r)
 		}
@@ -161,7 +180,7 @@ func (g *Gateway) tellPositions(next jsonrpc.Handler) jsonrpc.Handler {
 			return next(ctx, r)
 		}
 		p := there.(*position)
-		at, said, skip := p.next()
+		at, said, skip := p.next(aside, idle)
 		if skip {
 			return nil, nil
 		}

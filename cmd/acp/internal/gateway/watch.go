@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +46,10 @@ type watcher struct {
 	ending   *ownTurn      // whose end that is, until the client has it
 	advanced chan struct{} // closed when sent changes; nil unless somebody waits
 	repeated bool          // the library is about to end the turn that it made of a repeated prompt
+	aside    *ownTurn      // a repeated prompt that interrupts the records
+	passing  *ownTurn      // whose end the client is being sent
+
+	records chan struct{} // holds a value while a record is sent, or a prompt interrupts them
 }
 
 // An ownTurn is a prompt of the client itself, which the library sends it as the beginning of a turn. That
@@ -57,6 +62,7 @@ type ownTurn struct {
 	turn    *turn           // what runs, which is another one if the prompt was sent before
 	arrived chan struct{}   // closed by arrives
 	started chan struct{}   // closed when the library has sent it the prompt
+	past    chan struct{}   // closed when the client was sent everything up to its end
 	told    chan struct{}   // closed by tell, when the end of the turn is on its way to the client
 
 	arriving, telling sync.Once
@@ -64,8 +70,11 @@ type ownTurn struct {
 	// Guarded by the watcher's lock.
 	end       turnEnd         // as the log has it
 	position  json.RawMessage // of that, as _meta has it
-	begun     bool            // its turn has, under its own id
+	begun     bool            // the log has said so, and the client was about to be sent that
 	repeat    bool            // it was sent before, so it has another id in the log
+	first     acp.MessageID   // which is this one, if it is known
+	aside     bool            // its turn begins for the client when it had begun
+	over      bool            // the client was sent its end before it had begun for it
 	at        place           // that it was sent to last
 	sending   bool            // the place has not said yet whether it takes it
 	unsent    bool            // no place has queued it
@@ -78,7 +87,7 @@ type ownTurn struct {
 // watch makes a client a watcher. It is sent what follows a record once start is called.
 func (g *Gateway) watch(p place, id string, as *acp.AgentSession, who Who, after uint64, pos *position, forget func()) (w *watcher, start func(), err error) {
 	w = &watcher{
-		g: g, id: id, session: as, who: who, over: make(chan struct{}), key: newID(""), at: p, moved: make(chan struct{}), pos: pos, forgets: forget,
+		g: g, id: id, session: as, who: who, over: make(chan struct{}), key: newID(""), at: p, moved: make(chan struct{}), pos: pos, forgets: forget, records: make(chan struct{}, 1),
 		asked: make(map[*ask]bool), sent: after,
 	}
 	w.ctx, w.cancel = context.WithCancel(as.Context())
@@ -212,9 +221,16 @@ func (w *watcher) follow(ctx, here context.Context) bool {
 			w.g.logger(w.id).Warn("gateway: the log cannot be read, and is tried again", "error", err)
 			return true
 		}
+		select {
+		case w.records <- struct{}{}:
+		case <-here.Done():
+			return false
+		}
 		w.restates(&r)
 		w.pos.at(&r)
-		if err := w.send(r); err != nil {
+		err := w.send(r)
+		<-w.records
+		if err != nil {
 			if ctx.Err() != nil || w.session.Context().Err() != nil {
 				return false // the client has left
 			}
@@ -231,6 +247,10 @@ func (w *watcher) follow(ctx, here context.Context) bool {
 		if w.advanced != nil {
 			close(w.advanced)
 			w.advanced = nil
+		}
+		if w.passing != nil {
+			close(w.passing.past)
+			w.passing = nil
 		}
 		p, own, all := w.at, w.ending, r.Seq == w.last
 		w.mu.Unlock()
@@ -293,28 +313,51 @@ func (w *watcher) reached(ctx context.Context, seq uint64, or <-chan struct{}) e
 	}
 }
 
-// owns returns a prompt of the client that is not answered, or nil.
+// owns returns a prompt of the client that is not answered, and whose message in the log, or that of its first try, has an
+// ID; or nil.
 func (w *watcher) owns(id acp.MessageID) *ownTurn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range w.own {
-		if o.id == id {
+		if o.id == id || o.first == id {
 			return o
 		}
 	}
 	return nil
 }
 
-// arrive has the library send the client a prompt of its own, and waits until it has.
-func (w *watcher) arrive(o *ownTurn) {
+// first returns a prompt of the client that is not answered, and whose first try is one in the log; or nil. It reports whether
+// the library can begin its turn now.
+func (w *watcher) first(p *promptRecord) (o *ownTurn, begins bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := acp.MessageID(p.ID)
+	i := slices.IndexFunc(w.own, func(o *ownTurn) bool {
+		return o.first == id || p.Operation != "" && p.Operation == o.sent.operation && p.By == o.sent.by
+	})
+	if i < 0 {
+		return nil, false
+	}
+	o = w.own[i]
+	o.first, o.repeat = id, true
+	return o, i == 0 && !o.hasStarted()
+}
+
+// arrive has the library send the client a prompt of its own, which has an ID in the log, and waits until it has.
+func (w *watcher) arrive(o *ownTurn, id acp.MessageID) {
 	w.mu.Lock()
 	o.begun = true
-	done := o.turn.done
+	o.repeat = id != o.id
+	repeat, done := o.repeat, o.turn.done
 	if w.leads(o) {
 		done = nil // the library starts it now, or answers it, however fast the agent is
 	}
 	w.mu.Unlock()
-	w.begins(o)
+	if !repeat { // otherwise its message has said so
+		w.begins(o)
+	}
+	defer w.pos.wait()()
+	<-w.records // a prompt before it may interrupt
 	o.arrives()
 	select {
 	case <-o.started:
@@ -322,17 +365,29 @@ func (w *watcher) arrive(o *ownTurn) {
 	case <-done:
 	case <-w.ctx.Done():
 	}
+	w.records <- struct{}{} // whoever has it leaves soon, also if the client does
 }
 
 // turnEnded is called with the end of a prompt of the client itself. Whoever ran the turn answers it, unless that is
-// not known any more where it was sent.
-func (w *watcher) turnEnded(o *ownTurn, end endRecord, seq uint64) {
+// not known any more where it was sent. It reports whether the library is to say that it has ended.
+func (w *watcher) turnEnded(o *ownTurn, end endRecord, r *engine.Record) bool {
 	w.mu.Lock()
-	lost := o.lost
-	w.mu.Unlock()
-	if lost {
-		o.turn.settle(end.outcome(seq))
+	defer w.mu.Unlock()
+	outcome := end.outcome(r.Seq)
+	if o.lost {
+		o.sent.settle(outcome)
+		o.turn.settle(outcome)
 	}
+	if !o.begun {
+		o.over = true
+		return false
+	}
+	o.end, o.position = outcome, positionMeta(r.Seq, markOf(r), 0)
+	w.passing = o
+	if o.hasStarted() || w.leads(o) { // otherwise the library may not say so, because earlier prompts are before it
+		w.ending = o
+	}
+	return true
 }
 
 // restates says once more that a turn runs, if the library has sent the client something else. It is called before a record,
@@ -352,27 +407,27 @@ func (w *watcher) send(r engine.Record) error {
 		if err != nil {
 			return err
 		}
-		if o := w.owns(acp.MessageID(p.ID)); o != nil {
-			w.arrive(o)
+		id := acp.MessageID(p.ID)
+		if o := w.owns(id); o != nil && o.id == id {
+			w.arrive(o, id)
 			return nil
 		}
+		o, begins := w.first(&p)
 		if err := sendRecord(w.session, w.who.User, &w.pos.children, r); err != nil {
 			return err
 		}
-		if err := w.session.Send(&acp.RunningStateUpdate{}); err != nil {
-			return err
+		if begins {
+			w.arrive(o, id)
+			return nil
 		}
-		w.recurs(&p)
-		return nil
+		return w.session.Send(&acp.RunningStateUpdate{})
 	case kindEnd:
 		w.running = false
 		var end endRecord
 		if err := json.Unmarshal(r.Data, &end); err != nil {
 			return err
 		}
-		if o := w.owns(acp.MessageID(end.Prompt)); o != nil {
-			w.ends(o, end.outcome(r.Seq), positionMeta(r.Seq, markOf(&r), 0))
-			w.turnEnded(o, end, r.Seq)
+		if o := w.owns(acp.MessageID(end.Prompt)); o != nil && w.turnEnded(o, end, &r) {
 			return nil
 		}
 		return w.session.Send(&acp.IdleStateUpdate{StopReason: end.Stop})

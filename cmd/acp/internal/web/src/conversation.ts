@@ -8,7 +8,7 @@ import { NoConnection, reasonOf, type Link } from "./link";
 import { keep, kept } from "./kept";
 import { say } from "./say";
 import { takenBack, tooLate, type Outbox, type Sending } from "./outbox";
-import { own, positionIn, said, to, type Decided, type Person, type Position, type Presence, type Queued } from "./meta";
+import { type Meta, own, positionIn, said, to, type Decided, type Person, type Position, type Presence, type Queued } from "./meta";
 import { prose } from "./parts/text";
 import { recordOf, Window, type View } from "./window";
 
@@ -200,7 +200,11 @@ export class Conversation {
     else this.fold.value.aside(n);
     this.count(n);
     this.save();
-    if (n.update.sessionUpdate === "user_message") this.arrived((n.update as { messageId: string }).messageId);
+    if (n.update.sessionUpdate === "user_message") {
+      const { operationId } = said((n.update as { _meta?: Meta })._meta); // of what this user has sent, if it was on a connection that is gone
+      if (typeof operationId === "string") this.outbox.remove(operationId);
+      this.arrived((n.update as { messageId: string }).messageId);
+    }
     if (here && this.window.trim(this.view)) this.again();
   }
 

@@ -6,7 +6,7 @@ export const key = "github.com/goacp/acp";
 // own returns the name of a method of the gateway.
 export const own = (name: string): `_${string}` => `_${key}/${name}`;
 
-type Meta = { [key: string]: unknown } | null | undefined;
+export type Meta = { [key: string]: unknown } | null | undefined;
 
 // A Position is where a client is in a session: what comes after it is what it lacks.
 export interface Position {
