@@ -72,6 +72,7 @@ type place struct {
 	own    acp.MessageID // the message of the user that begins the turn; "" if it has not begun
 	from   uint64        // the entry of that
 	left   bool          // the turn runs without this program: what follows is not about it
+	alone  bool          // it will, so that nothing of it is written, however early it comes
 }
 
 // newReport returns the report of a turn in the form that the flags ask for.
@@ -86,6 +87,7 @@ func newReport(o *Options) *report {
 		read:     map[uint64]int{},
 		ended:    map[uint64]bool{},
 		tools:    map[string]acp.ToolCallStatus{},
+		place:    place{alone: o.NoWait},
 	}
 }
 
@@ -155,6 +157,9 @@ func (r *report) changed(s *backend.Session, changes []transcript.Change) {
 
 // writeChanges writes what changed in a session. The caller holds mu.
 func (r *report) writeChanges(id acp.SessionID, snap *transcript.Snapshot, changes []transcript.Change) {
+	if r.place.alone {
+		return
+	}
 	if r.json {
 		l := r.lines[id]
 		if l == nil {

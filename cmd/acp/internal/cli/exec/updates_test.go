@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/internal/updatetest"
@@ -61,4 +62,17 @@ func TestUpdatesText(t *testing.T) {
 	updatetest.Check(t, ignored, func(t *testing.T, us []acpv2.SessionUpdate) string {
 		return reported(t, Options{Show: ShowAll}, us)
 	})
+}
+
+// TestUpdatesAlone: nothing is written of a turn that is left to a gateway, also if it says something before that is known.
+func TestUpdatesAlone(t *testing.T) {
+	us := []acpv2.SessionUpdate{&acpv2.AgentMessageChunk{MessageID: "m", Content: acp.Text("hello")}}
+	for _, json := range []bool{false, true} {
+		if got := reported(t, Options{JSON: json, NoWait: true}, us); got != "" {
+			t.Errorf("%q", got)
+		}
+		if got := reported(t, Options{JSON: json}, us); got == "" {
+			t.Error("nothing is written of a turn that is waited for")
+		}
+	}
 }
