@@ -214,9 +214,13 @@ func (w *watcher) isRepeated(o *ownTurn) bool {
 	return o.repeat
 }
 
-// isAside reports whether what the library says as the turn of a prompt begins is not part of a record: its message is not in
-// the log, and the log does not say at this moment that the turn begins.
-func (w *watcher) isAside(o *ownTurn, message bool) bool {
+// isAside reports whether what is sent with a context is said by the library as the turn of a prompt begins, and is not part of
+// a record: its message is not in the log, and the log may not say at this moment that the turn begins.
+func isAside(ctx context.Context, message bool) bool {
+	w, o := ownOf(ctx)
+	if o == nil {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return o.repeat && (message || o.aside)
@@ -240,22 +244,32 @@ func (w *watcher) interrupts(ctx context.Context, o *ownTurn) error {
 		return nil // or at this moment
 	default:
 	}
-	select {
-	case w.records <- struct{}{}:
-	case <-w.over:
-		return w.ended()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	for {
+		w.mu.Lock()
+		if !w.sending && w.aside == nil {
+			w.aside, o.aside = o, true
+			w.mu.Unlock()
+			break
+		}
+		between := w.betweens()
+		w.mu.Unlock()
+		select {
+		case <-between:
+		case <-w.over:
+			return w.ended()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	w.mu.Lock()
-	w.aside, o.aside = o, true
-	w.mu.Unlock()
 	w.g.work.Go(func() {
 		select {
 		case <-o.told:
 		case <-w.ctx.Done():
 		}
-		<-w.records
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.aside = nil
+		w.rouses()
 	})
 	return nil
 }

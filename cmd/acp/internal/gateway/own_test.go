@@ -339,7 +339,7 @@ func newOwnScene(t *testing.T) *ownScene {
 		g: new(Gateway), ctx: t.Context(),
 		try: &turn{id: "first", beginning: beginning{written: make(chan struct{})}, done: make(chan struct{})},
 	}
-	s.w = &watcher{g: s.g, ctx: t.Context(), over: make(chan struct{}), records: make(chan struct{}, 1), sent: 5, pos: new(position)}
+	s.w = &watcher{g: s.g, ctx: t.Context(), over: make(chan struct{}), sent: 5, pos: new(position)}
 	s.o = newOwnTurn(t.Context(), &turn{id: "own", by: "ann", operation: "op", done: make(chan struct{})}, nil)
 	s.w.own = []*ownTurn{s.o}
 	return s
@@ -404,7 +404,6 @@ func TestAcceptWaits(t *testing.T) {
 			if o, begins := s.w.first(first); o != s.o || !begins {
 				t.Errorf("%v, %t", o, begins)
 			}
-			s.w.records <- struct{}{} // as if it were sent
 			go func() { s.w.arrive(s.o, "first") }()
 		}, true},
 		{"first try has ended elsewhere", func(s *ownScene) { s.o.sent.settle(turnEnd{seq: 7, repeat: true}) }, func(s *ownScene) { s.sends(7) }, true},
@@ -414,7 +413,6 @@ func TestAcceptWaits(t *testing.T) {
 			s.w.g.work.Go(func() { s.w.await(nowhereElse{}, s.o, s.try) })
 		}, func(s *ownScene) { s.o.repeat = true; s.begins(3) }, true},
 		{"first try waited, and its place is lost", func(s *ownScene) { s.o.repeat = true }, func(s *ownScene) {
-			s.w.records <- struct{}{}
 			go func() { s.w.arrive(s.o, "own") }()
 		}, false},
 	} {
@@ -456,19 +454,21 @@ func TestAcceptInterrupts(t *testing.T) {
 		s := newOwnScene(t)
 		s.repeats()
 		s.try.settle(turnEnd{seq: 4})
-		s.w.records <- struct{}{} // a record is being sent
+		s.w.beginSending(t.Context())
 		accepted := s.accept(t.Context())
 		synctest.Wait()
 		if len(accepted) > 0 {
 			t.Error("accepted in the middle of a record")
 		}
-		<-s.w.records
+		s.w.mu.Lock()
+		s.w.endSending()
+		s.w.mu.Unlock()
 		if err := <-accepted; err != nil {
 			t.Error(err)
 		}
 		sent := make(chan struct{})
 		go func() {
-			s.w.records <- struct{}{}
+			s.w.beginSending(t.Context())
 			close(sent)
 		}()
 		s.w.told() // of another turn, before
@@ -496,7 +496,7 @@ func TestAcceptEnds(t *testing.T) {
 				s.o.sent.settle(turnEnd{seq: 7, repeat: true})
 				if records {
 					s.sends(7)
-					s.w.records <- struct{}{}
+					s.w.beginSending(t.Context())
 				}
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)

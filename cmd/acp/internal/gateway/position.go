@@ -166,10 +166,13 @@ func (g *Gateway) tellPositions(next jsonrpc.Handler) jsonrpc.Handler {
 			key.session, meta = acp.SessionID(n.SessionID), &n.Meta
 		case *acpv2.UpdateSessionNotification:
 			key.session, meta = n.SessionID, &n.Meta
-			_, idle = n.Update.(*acp.IdleStateUpdate)
-			if w, o := ownOf(ctx); o != nil { // it is the library that says it
-				_, message := n.Update.(*acp.UserMessage)
-				aside = w.isAside(o, message)
+			switch n.Update.(type) {
+			case *acp.IdleStateUpdate:
+				idle = true
+			case *acp.UserMessage:
+				aside = isAside(ctx, true)
+			case *acp.RunningStateUpdate:
+				aside = isAside(ctx, false)
 			}
 		default:
 			return next(ctx, r)

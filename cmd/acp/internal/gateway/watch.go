@@ -46,10 +46,10 @@ type watcher struct {
 	ending   *ownTurn      // whose end that is, until the client has it
 	advanced chan struct{} // closed when sent changes; nil unless somebody waits
 	repeated bool          // the library is about to end the turn that it made of a repeated prompt
-	aside    *ownTurn      // a repeated prompt that interrupts the records
 	passing  *ownTurn      // whose end the client is being sent
-
-	records chan struct{} // holds a value while a record is sent, or a prompt interrupts them
+	sending  bool          // a record is being sent
+	aside    *ownTurn      // a repeated prompt that interrupts the records
+	between  chan struct{} // closed when one of these two changes; nil unless somebody waits
 }
 
 // An ownTurn is a prompt of the client itself, which the library sends it as the beginning of a turn. That
@@ -87,7 +87,7 @@ type ownTurn struct {
 // watch makes a client a watcher. It is sent what follows a record once start is called.
 func (g *Gateway) watch(p place, id string, as *acp.AgentSession, who Who, after uint64, pos *position, forget func()) (w *watcher, start func(), err error) {
 	w = &watcher{
-		g: g, id: id, session: as, who: who, over: make(chan struct{}), key: newID(""), at: p, moved: make(chan struct{}), pos: pos, forgets: forget, records: make(chan struct{}, 1),
+		g: g, id: id, session: as, who: who, over: make(chan struct{}), key: newID(""), at: p, moved: make(chan struct{}), pos: pos, forgets: forget,
 		asked: make(map[*ask]bool), sent: after,
 	}
 	w.ctx, w.cancel = context.WithCancel(as.Context())
@@ -221,16 +221,12 @@ func (w *watcher) follow(ctx, here context.Context) bool {
 			w.g.logger(w.id).Warn("gateway: the log cannot be read, and is tried again", "error", err)
 			return true
 		}
-		select {
-		case w.records <- struct{}{}:
-		case <-here.Done():
+		if !w.beginSending(here) {
 			return false
 		}
 		w.restates(&r)
 		w.pos.at(&r)
-		err := w.send(r)
-		<-w.records
-		if err != nil {
+		if err := w.send(r); err != nil {
 			if ctx.Err() != nil || w.session.Context().Err() != nil {
 				return false // the client has left
 			}
@@ -244,6 +240,7 @@ func (w *watcher) follow(ctx, here context.Context) bool {
 		w.g.arrived(&r)
 		w.mu.Lock()
 		w.sent = r.Seq
+		w.endSending()
 		if w.advanced != nil {
 			close(w.advanced)
 			w.advanced = nil
@@ -267,6 +264,47 @@ func (w *watcher) follow(ctx, here context.Context) bool {
 		}
 	}
 	return false
+}
+
+// beginSending is called before a record is sent, and endSending after that: in between no prompt interrupts. It reports
+// false if ctx is done before.
+func (w *watcher) beginSending(ctx context.Context) bool {
+	for {
+		w.mu.Lock()
+		if w.aside == nil {
+			w.sending = true
+			w.mu.Unlock()
+			return true
+		}
+		between := w.betweens()
+		w.mu.Unlock()
+		select {
+		case <-between:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// endSending is called with the lock held.
+func (w *watcher) endSending() {
+	w.sending = false
+	w.rouses()
+}
+
+// betweens returns what is closed by rouses. The caller of either holds w.mu.
+func (w *watcher) betweens() <-chan struct{} {
+	if w.between == nil {
+		w.between = make(chan struct{})
+	}
+	return w.between
+}
+
+func (w *watcher) rouses() {
+	if w.between != nil {
+		close(w.between)
+		w.between = nil
+	}
 }
 
 // opened asks the client what a record asks, if that is open still.
@@ -357,7 +395,9 @@ func (w *watcher) arrive(o *ownTurn, id acp.MessageID) {
 		w.begins(o)
 	}
 	defer w.pos.wait()()
-	<-w.records // a prompt before it may interrupt
+	w.mu.Lock()
+	w.endSending() // a prompt before it may interrupt
+	w.mu.Unlock()
 	o.arrives()
 	select {
 	case <-o.started:
@@ -365,7 +405,7 @@ func (w *watcher) arrive(o *ownTurn, id acp.MessageID) {
 	case <-done:
 	case <-w.ctx.Done():
 	}
-	w.records <- struct{}{} // whoever has it leaves soon, also if the client does
+	w.beginSending(w.ctx)
 }
 
 // turnEnded is called with the end of a prompt of the client itself. Whoever ran the turn answers it, unless that is
