@@ -246,15 +246,15 @@ func (w *watcher) interrupts(ctx context.Context, o *ownTurn) error {
 	}
 	for {
 		w.mu.Lock()
-		if !w.sending && w.aside == nil {
-			w.aside, o.aside = o, true
+		if !w.gap.sending && w.gap.aside == nil {
+			w.gap.aside, o.aside = o, true
 			w.mu.Unlock()
 			break
 		}
-		between := w.betweens()
+		changed := w.gap.changes()
 		w.mu.Unlock()
 		select {
-		case <-between:
+		case <-changed:
 		case <-w.over:
 			return w.ended()
 		case <-ctx.Done():
@@ -268,8 +268,8 @@ func (w *watcher) interrupts(ctx context.Context, o *ownTurn) error {
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.aside = nil
-		w.rouses()
+		w.gap.aside = nil
+		w.gap.rouses()
 	})
 	return nil
 }
@@ -415,7 +415,7 @@ func (w *watcher) told() {
 		w.repeated = false
 		w.restate.Store(true)
 	}
-	for _, o := range []*ownTurn{w.ending, w.aside} {
+	for _, o := range []*ownTurn{w.ending, w.gap.aside} {
 		if o != nil && o.hasStarted() { // otherwise it was the end of another one
 			o.tell()
 		}

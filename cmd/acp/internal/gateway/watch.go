@@ -47,9 +47,14 @@ type watcher struct {
 	advanced chan struct{} // closed when sent changes; nil unless somebody waits
 	repeated bool          // the library is about to end the turn that it made of a repeated prompt
 	passing  *ownTurn      // whose end the client is being sent
-	sending  bool          // a record is being sent
-	aside    *ownTurn      // a repeated prompt that interrupts the records
-	between  chan struct{} // closed when one of these two changes; nil unless somebody waits
+	gap      gap
+}
+
+// A gap is where between two records a prompt may interrupt them.
+type gap struct {
+	sending bool          // a record is being sent
+	aside   *ownTurn      // a repeated prompt that interrupts them
+	changed chan struct{} // closed when that changes; nil unless somebody waits
 }
 
 // An ownTurn is a prompt of the client itself, which the library sends it as the beginning of a turn. That
@@ -271,15 +276,15 @@ func (w *watcher) follow(ctx, here context.Context) bool {
 func (w *watcher) beginSending(ctx context.Context) bool {
 	for {
 		w.mu.Lock()
-		if w.aside == nil {
-			w.sending = true
+		if w.gap.aside == nil {
+			w.gap.sending = true
 			w.mu.Unlock()
 			return true
 		}
-		between := w.betweens()
+		changed := w.gap.changes()
 		w.mu.Unlock()
 		select {
-		case <-between:
+		case <-changed:
 		case <-ctx.Done():
 			return false
 		}
@@ -288,22 +293,22 @@ func (w *watcher) beginSending(ctx context.Context) bool {
 
 // endSending is called with the lock held.
 func (w *watcher) endSending() {
-	w.sending = false
-	w.rouses()
+	w.gap.sending = false
+	w.gap.rouses()
 }
 
-// betweens returns what is closed by rouses. The caller of either holds w.mu.
-func (w *watcher) betweens() <-chan struct{} {
-	if w.between == nil {
-		w.between = make(chan struct{})
+// changes returns what is closed by rouses. The caller of either holds the watcher's lock.
+func (g *gap) changes() <-chan struct{} {
+	if g.changed == nil {
+		g.changed = make(chan struct{})
 	}
-	return w.between
+	return g.changed
 }
 
-func (w *watcher) rouses() {
-	if w.between != nil {
-		close(w.between)
-		w.between = nil
+func (g *gap) rouses() {
+	if g.changed != nil {
+		close(g.changed)
+		g.changed = nil
 	}
 }
 
