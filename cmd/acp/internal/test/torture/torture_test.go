@@ -170,6 +170,9 @@ func (r *rig) seenBy(cancel func(), watchers *sync.WaitGroup) {
 		}
 	}
 	r.mu.Unlock()
+	if last == "" {
+		r.t.Fatal("nothing that the client has sent has ended")
+	}
 	for _, name := range r.names {
 		r.until(name+" has seen everything", func() bool {
 			events := r.events[name]
