@@ -398,6 +398,9 @@ func (w *watcher) answered(o *ownTurn) {
 // arrives is called when the client was sent everything before the prompt, or a first try of it.
 func (o *ownTurn) arrives() { o.arriving.Do(func() { close(o.arrived) }) }
 
+// passes is called when the client was sent everything up to the end of the turn.
+func (o *ownTurn) passes() { o.passing.Do(func() { close(o.past) }) }
+
 // tell is called when the end of the turn is on its way to the client.
 func (o *ownTurn) tell() { o.telling.Do(func() { close(o.told) }) }
 

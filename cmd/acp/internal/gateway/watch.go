@@ -67,10 +67,10 @@ type ownTurn struct {
 	turn    *turn           // what runs, which is another one if the prompt was sent before
 	arrived chan struct{}   // closed by arrives
 	started chan struct{}   // closed when the library has sent it the prompt
-	past    chan struct{}   // closed when the client was sent everything up to its end
+	past    chan struct{}   // closed by passes
 	told    chan struct{}   // closed by tell, when the end of the turn is on its way to the client
 
-	arriving, telling sync.Once
+	arriving, passing, telling sync.Once
 
 	// Guarded by the watcher's lock.
 	end       turnEnd         // as the log has it
@@ -251,7 +251,7 @@ func (w *watcher) follow(ctx, here context.Context) bool {
 			w.advanced = nil
 		}
 		if w.passing != nil {
-			close(w.passing.past)
+			w.passing.passes()
 			w.passing = nil
 		}
 		p, own, all := w.at, w.ending, r.Seq == w.last
