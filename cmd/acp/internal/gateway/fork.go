@@ -10,6 +10,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -86,7 +87,7 @@ func (g *Gateway) forkSession(ctx context.Context, as *acp.AgentSession, from ac
 		return errors.Join(err, g.remove(context.WithoutCancel(ctx), id))
 	}
 	as.SetID(acp.SessionID(id))
-	as.SetAnswerMeta(encode(map[string]any{metaKey: map[string]any{"cursor": last, "forked": f.at}}))
+	as.SetAnswerMeta(ownmeta.Of(map[string]any{"cursor": last, "forked": f.at}))
 	pos, forget := g.position(as)
 	return g.lendOn(as, m.Lend, g.join(ctx, p, id, as, last, pos, forget))
 }

@@ -257,13 +257,7 @@ func TestOperationRepeated(t *testing.T) {
 	mine := second.load(t, s.ID())
 	start := func(operation string) *jsonrpc.Pending[acpv2.PromptResponse] {
 		t.Helper()
-		call, err := acpv2.MethodSessionPrompt.Start(t.Context(), second.conn.Conn(), &acpv2.PromptRequest{
-			SessionID: mine.ID(), Prompt: []acp.ContentBlock{acp.Text("two")}, Meta: json.RawMessage(`{"github.com/goacp/acp":{"operationId":"` + operation + `"}}`),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return call
+		return startOperation(t, second, mine.ID(), "two", operation)
 	}
 	repeated := func(call *jsonrpc.Pending[acpv2.PromptResponse]) bool {
 		t.Helper()
@@ -271,9 +265,7 @@ func TestOperationRepeated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said struct{ Repeated bool }
-		ownmeta.Read(res.Meta, &said)
-		return said.Repeated
+		return saysRepeated(res)
 	}
 	waiting := start("op-two")
 	close(goOn)

@@ -9,6 +9,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -92,7 +93,7 @@ func (g *Gateway) watchPrompts(next jsonrpc.Handler) jsonrpc.Handler {
 			}
 		case *acpv2.PromptResponse:
 			if err == nil && o.repeat {
-				res.Meta = encode(map[string]any{metaKey: map[string]bool{"repeated": true}}) // the answer names a message that no other client sees
+				res.Meta = ownmeta.Of(map[string]bool{"repeated": true}) // the answer names a message that no other client sees
 			}
 		}
 		return res, err
@@ -251,7 +252,7 @@ func (w *watcher) interrupts(ctx context.Context, o *ownTurn) error {
 			w.mu.Unlock()
 			break
 		}
-		changed := w.gap.changes()
+		changed := w.gap.changed.wait()
 		w.mu.Unlock()
 		select {
 		case <-changed:
@@ -269,7 +270,7 @@ func (w *watcher) interrupts(ctx context.Context, o *ownTurn) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.gap.aside = nil
-		w.gap.rouses()
+		w.gap.changed.give()
 	})
 	return nil
 }

@@ -371,10 +371,7 @@ func (s *ownScene) sends(seq uint64) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	s.w.sent = seq
-	if s.w.advanced != nil {
-		close(s.w.advanced)
-		s.w.advanced = nil
-	}
+	s.w.advanced.give()
 }
 
 // TestAcceptWaits: a client is not told that its turn begins before it was sent what comes before the prompt in the log, even

@@ -301,7 +301,7 @@ func (p *promptRecord) meta(principal string) json.RawMessage {
 	if len(said) == 0 {
 		return nil
 	}
-	return encode(map[string]any{metaKey: said})
+	return ownmeta.Of(said)
 }
 
 // authorName returns who has sent a prompt, as others see it, or "".
@@ -343,7 +343,7 @@ func about(who *Who, info *engine.Session, n count) json.RawMessage {
 	if n.Here > 0 {
 		about["here"] = n.Here
 	}
-	return encode(map[string]any{metaKey: about})
+	return ownmeta.Of(about)
 }
 
 // answerMeta returns _meta of the answer to a client that comes to a session. from is the record after which its history
@@ -357,7 +357,7 @@ func (g *Gateway) answerMeta(id string, cursor uint64, from *uint64) json.RawMes
 	if from != nil {
 		said["from"] = *from
 	}
-	return encode(map[string]any{metaKey: said})
+	return ownmeta.Of(said)
 }
 
 // Busy is how much happens in a gateway.

@@ -44,7 +44,7 @@ type watcher struct {
 	own      []*ownTurn    // prompts of the client that are not answered, in order of arrival
 	sent     uint64        // the last record the client was sent
 	ending   *ownTurn      // whose end that is, until the client has it
-	advanced chan struct{} // closed when sent changes; nil unless somebody waits
+	advanced notice        // that sent changes
 	repeated bool          // the library is about to end the turn that it made of a repeated prompt
 	passing  *ownTurn      // whose end the client is being sent
 	gap      gap
@@ -52,9 +52,29 @@ type watcher struct {
 
 // A gap is where between two records a prompt may interrupt them.
 type gap struct {
-	sending bool          // a record is being sent
-	aside   *ownTurn      // a repeated prompt that interrupts them
-	changed chan struct{} // closed when that changes; nil unless somebody waits
+	sending bool     // a record is being sent
+	aside   *ownTurn // a repeated prompt that interrupts them
+	changed notice   // of that
+}
+
+// A notice tells those who wait that something has changed. The zero value is ready for use; a lock must be held around its
+// methods.
+type notice struct{ c chan struct{} }
+
+// wait returns what is closed at the next change.
+func (n *notice) wait() <-chan struct{} {
+	if n.c == nil {
+		n.c = make(chan struct{})
+	}
+	return n.c
+}
+
+// give is called with a change.
+func (n *notice) give() {
+	if n.c != nil {
+		close(n.c)
+		n.c = nil
+	}
 }
 
 // An ownTurn is a prompt of the client itself, which the library sends it as the beginning of a turn. That
@@ -246,10 +266,7 @@ func (w *watcher) follow(ctx, here context.Context) bool {
 		w.mu.Lock()
 		w.sent = r.Seq
 		w.endSending()
-		if w.advanced != nil {
-			close(w.advanced)
-			w.advanced = nil
-		}
+		w.advanced.give()
 		if w.passing != nil {
 			w.passing.passes()
 			w.passing = nil
@@ -281,7 +298,7 @@ func (w *watcher) beginSending(ctx context.Context) bool {
 			w.mu.Unlock()
 			return true
 		}
-		changed := w.gap.changes()
+		changed := w.gap.changed.wait()
 		w.mu.Unlock()
 		select {
 		case <-changed:
@@ -294,22 +311,7 @@ func (w *watcher) beginSending(ctx context.Context) bool {
 // endSending is called with the lock held.
 func (w *watcher) endSending() {
 	w.gap.sending = false
-	w.gap.rouses()
-}
-
-// changes returns what is closed by rouses. The caller of either holds the watcher's lock.
-func (g *gap) changes() <-chan struct{} {
-	if g.changed == nil {
-		g.changed = make(chan struct{})
-	}
-	return g.changed
-}
-
-func (g *gap) rouses() {
-	if g.changed != nil {
-		close(g.changed)
-		g.changed = nil
-	}
+	w.gap.changed.give()
 }
 
 // opened asks the client what a record asks, if that is open still.
@@ -339,10 +341,7 @@ func (w *watcher) reached(ctx context.Context, seq uint64, or <-chan struct{}) e
 			w.mu.Unlock()
 			return nil
 		}
-		if w.advanced == nil {
-			w.advanced = make(chan struct{})
-		}
-		changed := w.advanced
+		changed := w.advanced.wait()
 		w.mu.Unlock()
 		select {
 		case <-changed:

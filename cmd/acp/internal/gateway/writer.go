@@ -34,7 +34,7 @@ type writer struct {
 	bytes   int
 	err     error
 	wake    chan struct{} // has room for one
-	room    chan struct{} // closed when something was written; nil unless somebody waits
+	room    notice        // that something was written
 	written uint64        // the last record
 	done    chan struct{} // closed when run has returned
 }
@@ -69,10 +69,7 @@ func (w *writer) add(ctx context.Context, entries ...entry) error {
 	}
 	w.mu.Lock()
 	for w.err == nil && w.bytes > 0 && w.bytes+size > maxUnwritten {
-		if w.room == nil {
-			w.room = make(chan struct{})
-		}
-		room := w.room
+		room := w.room.wait()
 		w.mu.Unlock()
 		select {
 		case <-room:
@@ -179,7 +176,7 @@ func (w *writer) run() {
 		w.mu.Lock()
 		w.bytes -= size
 		w.written = kept[len(kept)-1].Seq
-		w.roused()
+		w.room.give()
 		w.mu.Unlock()
 		for i, e := range batch {
 			if e.done != nil {
@@ -243,21 +240,13 @@ func unkept(err error) error {
 	return err
 }
 
-// roused lets those continue who wait for room. The caller holds w.mu.
-func (w *writer) roused() {
-	if w.room != nil {
-		close(w.room)
-		w.room = nil
-	}
-}
-
 // end makes everything fail that waits, and that comes later.
 func (w *writer) end(err error) {
 	w.mu.Lock()
 	w.err = err
 	queue := w.queue
 	w.queue, w.bytes = nil, 0
-	w.roused()
+	w.room.give()
 	w.mu.Unlock()
 	for _, e := range queue {
 		if e.done != nil {
