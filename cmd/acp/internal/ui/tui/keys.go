@@ -7,26 +7,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Keys that were pressed before the screen appeared arrive together when the program begins to
-// read. Between two of them there is no more time than a busy machine needs to handle one.
-const (
-	earlyTime = 2 * time.Second // the longest time after the start
-	earlyGap  = 200 * time.Millisecond
-)
-
-// early replaces Ctrl+J by Enter among the keys that were pressed before the terminal was in raw
-// mode. Until then, the terminal turns Enter into Ctrl+J.
-func (m *model) early(k tea.KeyPressMsg) tea.KeyPressMsg {
-	now := m.now()
-	if now.Sub(m.born) > earlyTime || !m.lastKey.IsZero() && now.Sub(m.lastKey) > earlyGap {
-		m.late = true
-	}
-	if !m.late && k.String() == "ctrl+j" {
-		return tea.KeyPressMsg{Code: tea.KeyEnter}
-	}
-	return k
-}
-
 // key handles a key. The topmost part of the screen gets it first.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	s := k.String()

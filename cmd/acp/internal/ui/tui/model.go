@@ -77,7 +77,6 @@ type terminalState struct {
 	escaped    time.Time // when Esc was pressed last, with nothing to leave
 	born       time.Time
 	progresses bool // the terminal shows progress
-	late       bool // keys come from a user who sees the screen: see early
 }
 
 // agentState is the connection to the agent and what is known about it.
@@ -239,7 +238,6 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 	case tea.BlurMsg:
 		m.away, m.reports = true, true
 	case tea.KeyPressMsg:
-		msg = m.early(msg)
 		cmd := m.key(msg)
 		m.lastKey = m.now()
 		return cmd

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -125,13 +126,23 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestEarly takes what a terminal makes of Enter before it is asked for single keys, only then.
+// TestEarly puts Enter back where a terminal that was not in raw mode has made a newline of it, also if
+// the program begins to read late, and nowhere else.
 func TestEarly(t *testing.T) {
-	r := newRig(t, 80, 24, nil)
-	r.keys("one", "ctrl+j")
-	r.wants("queued  one")
-	r.now = r.now.Add(time.Second)
-	r.keys("two", "ctrl+j", "three")
-	r.wants("› two", "three")
-	r.lacks("queued  two")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	in := &typed{File: r}
+	for _, part := range [][2]string{{"one\ntwo\n", "one\rtwo\r"}, {"three\nfour", "three\nfour"}} {
+		if _, err := w.WriteString(part[0]); err != nil {
+			t.Fatal(err)
+		}
+		var b [64]byte
+		if n, err := in.Read(b[:]); err != nil || string(b[:n]) != part[1] {
+			t.Errorf("%q: %q, %v, want %q", part[0], b[:n], err, part[1])
+		}
+	}
 }

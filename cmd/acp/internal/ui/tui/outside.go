@@ -134,6 +134,7 @@ func (m *model) editor() tea.Cmd {
 		return nil
 	}
 	cmd := exec.Command(words[0], append(words[1:], path)...)
+	cmd.Stdin = m.opt.In
 	return tea.ExecProcess(cmd, func(err error) tea.Msg { return editedMsg{path, err} })
 }
 
@@ -161,7 +162,7 @@ func (m *model) edited(msg editedMsg) tea.Cmd {
 
 // runInTerminal lends the terminal to a program.
 func (m *model) runInTerminal(msg runMsg) tea.Cmd {
-	return tea.Exec(&lent{ctx: msg.ctx, cmd: msg.cmd}, func(err error) tea.Msg {
+	return tea.Exec(&lent{msg.ctx, msg.cmd, m.opt.In, m.opt.Out}, func(err error) tea.Msg {
 		msg.done <- err
 		return nil
 	})
@@ -171,29 +172,23 @@ func (m *model) runInTerminal(msg runMsg) tea.Cmd {
 // everything it starts end when ctx is done or this process dies, and the user's terminal is then
 // as it was before. It implements [tea.ExecCommand].
 type lent struct {
-	ctx context.Context
-	cmd *exec.Cmd
-	in  io.Reader
-	out io.Writer
+	ctx     context.Context
+	cmd     *exec.Cmd
+	in, out *os.File
 }
 
-// SetStdin implements [tea.ExecCommand].
-func (l *lent) SetStdin(r io.Reader) { l.in = r }
+// SetStdin implements [tea.ExecCommand]. The program gets the terminal itself, like the others below.
+func (l *lent) SetStdin(io.Reader) {}
 
 // SetStdout implements [tea.ExecCommand].
-func (l *lent) SetStdout(w io.Writer) { l.out = w }
+func (l *lent) SetStdout(io.Writer) {}
 
-// SetStderr implements [tea.ExecCommand]. Standard error also goes to the terminal.
+// SetStderr implements [tea.ExecCommand].
 func (l *lent) SetStderr(io.Writer) {}
 
 // Run implements [tea.ExecCommand].
 func (l *lent) Run() error {
-	in, okIn := l.in.(*os.File)
-	out, okOut := l.out.(*os.File)
-	if !okIn || !okOut {
-		return errors.New("there is no terminal")
-	}
-	return pty.Run(l.ctx, l.cmd, in, out)
+	return pty.Run(l.ctx, l.cmd, l.in, l.out)
 }
 
 type pastedMsg struct {
