@@ -6,8 +6,9 @@ import (
 )
 
 // exitWait bounds how long the exit status of a process is waited for that has
-// closed its output.
-const exitWait = 500 * time.Millisecond
+// closed its output. A process that really ends takes milliseconds, and more on a
+// busy machine, since everything that it has started is looked for as well.
+const exitWait = 2 * time.Second
 
 // Kill terminates the agent's process and everything it has started immediately,
 // if there is a process, and then behaves like Close. It may be called at any

@@ -81,6 +81,10 @@ func (c *childConn) Close() error {
 	return stopped
 }
 
+// exitWait bounds how long the exit status of a server is waited for that has closed its output. A busy machine needs some time
+// to find everything that the server has started.
+const exitWait = 2 * time.Second
+
 // why returns how the process ended, if it has.
 func (c *childConn) why() error {
 	select {
@@ -89,7 +93,7 @@ func (c *childConn) why() error {
 			return err
 		}
 		return errors.New("exit status 0")
-	case <-time.After(500 * time.Millisecond):
+	case <-time.After(exitWait):
 		return nil
 	}
 }

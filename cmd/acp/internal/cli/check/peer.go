@@ -122,12 +122,12 @@ func (s *starter) measure(r io.ReadCloser) io.ReadCloser {
 }
 
 // ended returns a function that returns why the program has exited, or "" if it has not. The
-// function waits for a quarter of endGrace, because the end of the connection is often seen first.
+// function waits for endGrace, because the end of the connection is often seen first.
 func (s *starter) ended(p *process.Process) func() string {
 	return func() string {
 		select {
 		case <-p.Done():
-		case <-time.After(endGrace / 4):
+		case <-time.After(endGrace):
 			return ""
 		}
 		err := p.Wait()
