@@ -23,7 +23,7 @@ const (
 	// markVar marks every process of a tree, since the environment is inherited.
 	markVar = "ACP_INTEROP_MARK"
 	// goneLimit is how soon after the end of a connection nothing may be left.
-	goneLimit = 5 * time.Second
+	goneLimit = time.Minute
 )
 
 func init() {

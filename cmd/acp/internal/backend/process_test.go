@@ -244,11 +244,11 @@ func TestOpenFails(t *testing.T) {
 		{"missing", func(c *Config) { c.Agent.Command = "no-such-agent-of-ours" }, exitcode.Agent, []string{"no-such-agent-of-ours"}},
 		{"exits", func(c *Config) { c.Agent.Env[role] = "exits" }, exitcode.Agent, []string{"exited with status 3", "no model"}},
 		{"silent", func(c *Config) {
-			c.Agent.Env[role] = "silent"
-			c.Connect = 500 * time.Millisecond
+			c.Agent.Command, c.Agent.Args = "sh", []string{"-c", "echo waiting for the moon >&2; exec sleep 1000"}
+			c.Connect = 3 * time.Second
 			c.Slow = 10 * time.Millisecond
 		}, exitcode.Timeout,
-			[]string{"has not answered in 500ms", "waiting for the moon"}},
+			[]string{"has not answered in 3s", "waiting for the moon"}},
 		{"noise", func(c *Config) { c.Agent.Command, c.Agent.Args = "sh", []string{"-c", "echo Welcome to the shell"} }, exitcode.Protocol, []string{"Welcome to the shell", "and ended"}},
 		{"noise and patience", shell("echo Welcome; cat >/dev/null"), exitcode.Protocol, []string{"in 3s it wrote nothing but", "Welcome"}},
 		{"noise and failure", shell("echo Welcome; exit 4"), exitcode.Agent, []string{"Welcome", "exited with status 4"}},

@@ -78,6 +78,9 @@ func counting() *acp.Agent {
 				if err := t.Say(fmt.Sprintf("%d,", i)); err != nil {
 					return "", err
 				}
+				if os.Getenv(serveVar) != "" {
+					time.Sleep(time.Millisecond) // or the turn might end before a slow client has the server killed
+				}
 			}
 			return acp.StopEndTurn, nil
 		},

@@ -38,7 +38,7 @@ type member struct {
 // node notices that it cannot renew its lease, which it tries three times in that time.
 const (
 	leaseOfTests = time.Hour
-	lapsingLease = 3 * time.Second
+	lapsingLease = 8 * time.Second
 )
 
 // A hung database does not answer what is due from time to time, once hang is closed, not even when its context

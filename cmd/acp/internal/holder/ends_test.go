@@ -134,9 +134,9 @@ func TestLeaseLapses(t *testing.T) {
 	needProc(t)
 	s := script(t, family)
 	s.Config.CloseGrace, s.Config.TermGrace = -1, 10*time.Millisecond
-	// Where even attaching takes longer than the lease, the lease has to be longer.
+	// The lease must last until everything is there, and where even attaching takes longer it has to be longer.
 	var a *Agent
-	for s.Config.Lease = 500 * time.Millisecond; ; s.Config.Lease *= 2 {
+	for s.Config.Lease = 4 * time.Second; ; s.Config.Lease *= 2 {
 		var err error
 		if a, err = Start(t.Context(), s); err == nil {
 			break

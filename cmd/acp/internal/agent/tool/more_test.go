@@ -91,8 +91,8 @@ func TestJobs(t *testing.T) {
 	}
 
 	// One that takes too long.
-	res = use(Run, `{"command":"echo slow; sleep 100","seconds":1}`)
-	has(t, res.Text, "slow\n", "It still runs after 1 seconds, and runs on in the background, as job 3.")
+	res = use(Run, `{"command":"echo slow; sleep 100","seconds":3}`)
+	has(t, res.Text, "slow\n", "It still runs after 3 seconds, and runs on in the background, as job 3.")
 	has(t, use(Job, `{"id":"3","do":"wait","seconds":1}`).Text, "It still runs.")
 	has(t, use(Job, `{"id":"3","do":"stop"}`).Said, "ended by signal")
 	has(t, use(Job, `{"id":"9","do":"read"}`).Said, `there is no job "9"`)

@@ -48,7 +48,7 @@ func TestDaemonsEnd(t *testing.T) {
 		{"at the end", append([]string{"exec", "go"}, agent("ok", daemon)...), 0, 0, false},
 		{"terminated", append([]string{"exec", "go"}, agent("slow-turn", daemon)...), syscall.SIGTERM, exitcode.Cancelled, false},
 		{"killed", append([]string{"exec", "go"}, agent("slow-turn", daemon)...), syscall.SIGKILL, -1, false},
-		{"out of time", append([]string{"exec", "--timeout", "1s", "go"}, agent("slow-turn", daemon)...), 0, exitcode.Timeout, false},
+		{"out of time", append([]string{"exec", "--timeout", "5s", "go"}, agent("slow-turn", daemon)...), 0, exitcode.Timeout, false},
 		{"of a command", append([]string{"exec", "--no-stdin"}, builtin(daemon+wait+"echo done")...), 0, 0, false},
 		{"of a command that runs", append([]string{"exec", "--no-stdin"}, builtin(daemon+"sleep 100000")...), syscall.SIGTERM, exitcode.Cancelled, false},
 		{"without the mark", append([]string{"exec", "go"}, agent("ok", strings.Replace(daemon, "setsid", "env -u ACP_TREE setsid", 1))...), 0, 0, true},

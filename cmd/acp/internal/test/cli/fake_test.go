@@ -97,10 +97,6 @@ func behave(agent *acp.Agent, mode, arg string) int {
 	case "only-noise":
 		fmt.Println("Usage: fake-agent [options]")
 		return 0
-	case "chatter": // and does not end
-		fmt.Println("Listening on port 3000")
-		_, _ = bufio.NewReader(os.Stdin).ReadString(0)
-		return 0
 	case "silent":
 		_, _ = bufio.NewReader(os.Stdin).ReadString(0)
 		return 0

@@ -534,7 +534,7 @@ func TestIssuer(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
-	c := s.client(t, s.url, token("acp", "fay", `"dev"`, 3*time.Second), nil)
+	c := s.client(t, s.url, token("acp", "fay", `"dev"`, 10*time.Second), nil)
 	select {
 	case <-c.Done():
 	case <-t.Context().Done():

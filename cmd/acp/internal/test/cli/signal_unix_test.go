@@ -74,6 +74,13 @@ func TestEnds(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
+			kept := func() bool {
+				list, err := acpCommand(t, home, "sessions", "search", "working").Output()
+				return err == nil && bytes.Contains(list, []byte("working"))
+			}
+			if tt.code < 0 { // what is shown is on the disk soon, and before it only if that is fast
+				await(t, "what was shown", kept)
+			}
 			if err := cmd.Process.Signal(tt.signals[0]); err != nil {
 				t.Error(err)
 			}
@@ -106,9 +113,8 @@ func TestEnds(t *testing.T) {
 				}
 			}
 			// What was shown is kept.
-			list, err := acpCommand(t, home, "sessions", "search", "working").CombinedOutput()
-			if err != nil || !bytes.Contains(list, []byte("working")) {
-				t.Errorf("what was shown is not found: %v: %s", err, list)
+			if !kept() {
+				t.Error("what was shown is not found")
 			}
 		})
 	}

@@ -118,6 +118,15 @@ func TestKill(t *testing.T) {
 			for _, m := range regexp.MustCompile(`count([0-9]+) `).FindAllStringSubmatch(s.Text(), -1) {
 				last = max(last, number(t, m[1]))
 			}
+			// It is on the disk soon, and before it is shown only if that is fast.
+			want := regexp.MustCompile(`\bcount` + strconv.Itoa(last) + `\b`)
+			for end := time.Now().Add(terminal.Patience); ; time.Sleep(10 * time.Millisecond) {
+				if out, err := d.command("sessions", "show", "-").Output(); err == nil && want.Match(out) {
+					break
+				} else if time.Now().After(end) {
+					t.Fatalf("the log does not get count%d: %v: %s", last, err, out)
+				}
+			}
 			s.Signal(syscall.SIGKILL)
 			s.Exit()
 			for _, pid := range []int{process, shell} {

@@ -185,6 +185,7 @@ func TestTmux(t *testing.T) {
 	named := map[string]string{"esc": "Escape", "enter": "Enter", "tab": "Tab", "shift+tab": "BTab", "backspace": "BSpace", "up": "Up", "pgup": "PageUp", "pgdown": "PageDown", "f1": "F1", "alt+enter": "M-Enter"}
 	press := func(keys ...string) {
 		t.Helper()
+		names := []string{"send-keys"}
 		for _, k := range keys {
 			name := k
 			if n, ok := named[k]; ok {
@@ -194,8 +195,9 @@ func TestTmux(t *testing.T) {
 			} else if c, ok := strings.CutPrefix(k, "alt+"); ok {
 				name = "M-" + c
 			}
-			run("send-keys", name)
+			names = append(names, name)
 		}
+		run(names...) // at once: Esc twice must be quick
 	}
 	tryKeys(t, wait, press, func(text string) { run("send-keys", "-l", text) })
 }
