@@ -118,7 +118,7 @@ func TestKill(t *testing.T) {
 			for _, m := range regexp.MustCompile(`count([0-9]+) `).FindAllStringSubmatch(s.Text(), -1) {
 				last = max(last, number(t, m[1]))
 			}
-			// It is on the disk soon, and before it is shown only if that is fast.
+			// A write that takes longer than 100 ms is not waited for, so it may reach the disk a little later.
 			want := regexp.MustCompile(`\bcount` + strconv.Itoa(last) + `\b`)
 			for end := time.Now().Add(terminal.Patience); ; time.Sleep(10 * time.Millisecond) {
 				if out, err := d.command("sessions", "show", "-").Output(); err == nil && want.Match(out) {

@@ -124,8 +124,16 @@ func TestNoColour(t *testing.T) {
 
 // TestTyped keeps what was typed before the program was ready for it.
 func TestTyped(t *testing.T) {
-	s := newDesk(t).start(80, 24)
+	d := newDesk(t)
+	s := d.start(80, 24)
 	s.Type("/plan typed early\r")
+	s.Wait("0 of 1 steps", "typed early", "type a prompt")
+	s.Press("ctrl+d")
+	s.Exit()
+
+	// So does the list of sessions, in which Enter takes the first one.
+	s = d.start(80, 24, "sessions", "resume")
+	s.Type("\r")
 	s.Wait("0 of 1 steps", "typed early", "type a prompt")
 }
 

@@ -402,8 +402,8 @@ func (m *model) openFile(f *changes.File, hunk int) tea.Cmd {
 		return nil
 	}
 	cmd := exec.Command(words[0], append(words[1:], atLine(words[0], f.Path, line)...)...)
-	cmd.Dir, cmd.Stdin = m.opt.cwd, m.opt.In
-	return tea.ExecProcess(cmd, func(err error) tea.Msg {
+	cmd.Dir = m.opt.cwd
+	return m.lend(cmd, func(err error) tea.Msg {
 		if err != nil {
 			return failedMsg{fmt.Errorf("the editor failed: %w", err)}
 		}

@@ -3,27 +3,46 @@ package tui
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"sync/atomic"
+
+	tea "charm.land/bubbletea/v2"
 )
 
-// typed is the terminal that the user types on. Until a terminal is in raw mode it turns Enter into
-// a newline, which is Ctrl+J in raw mode. What was typed before is what the first read returns,
-// however long the program takes until then, so Enter is put back in there.
+// A keyboard is the terminal that the user types on. Until a terminal is in raw mode it turns Enter
+// into a newline, which is Ctrl+J in raw mode. The first read returns what was typed before,
+// however long the program has taken to start, so Read turns newlines in it back into Enter.
 //
-// A program that is lent the terminal must be given the File: os/exec would copy from anything else.
+// The first key of a user who presses Ctrl+J when the screen is there counts as Enter, unless the
+// terminal has sent something before: it then does nothing, or accepts what is preselected. After
+// the terminal was lent to a program, Enter that was typed too early is a newline.
 //
-// A user whose first key is Ctrl+J gets Enter instead, which does nothing in an empty input.
-type typed struct {
+// On Windows the console is read in another way, and Read is not called.
+type keyboard struct {
 	*os.File
-	begun atomic.Bool // something was read
+	begun atomic.Bool // something was read; a reader that was abandoned may still be there
 }
 
-// Read is called after the terminal was put in raw mode, with a buffer that takes all that a
-// terminal keeps.
-func (in *typed) Read(p []byte) (int, error) {
-	n, err := in.File.Read(p)
-	if n > 0 && !in.begun.Swap(true) {
-		copy(p, bytes.ReplaceAll(p[:n], []byte{'\n'}, []byte{'\r'}))
+var paste = []byte("\x1b[200~") // the beginning of one, which only a terminal in raw mode sends
+
+// Read is called after the terminal was put in raw mode, with a buffer of at least 4096 bytes: no
+// terminal keeps more.
+func (k *keyboard) Read(p []byte) (int, error) {
+	n, err := k.File.Read(p)
+	if n > 0 && !k.begun.Swap(true) {
+		early, _, _ := bytes.Cut(p[:n], paste)
+		for i, c := range early {
+			if c == '\n' {
+				early[i] = '\r'
+			}
+		}
 	}
 	return n, err
+}
+
+// lend runs a program of the user's on the terminal, which is as it was before when done is called.
+// The program gets the terminal itself: os/exec would copy from a keyboard, which is not a file.
+func (m *model) lend(cmd *exec.Cmd, done func(error) tea.Msg) tea.Cmd {
+	cmd.Stdin = m.opt.In
+	return tea.ExecProcess(cmd, done)
 }

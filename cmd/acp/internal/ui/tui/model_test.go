@@ -2,7 +2,6 @@ package tui
 
 import (
 	"errors"
-	"os"
 	"testing"
 	"time"
 
@@ -123,26 +122,5 @@ func TestLeave(t *testing.T) {
 	r.run(r.keys("ctrl+d"))
 	if !r.quit {
 		t.Error("Ctrl+D with nothing typed does not leave")
-	}
-}
-
-// TestEarly puts Enter back where a terminal that was not in raw mode has made a newline of it, also if
-// the program begins to read late, and nowhere else.
-func TestEarly(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	defer w.Close()
-	in := &typed{File: r}
-	for _, part := range [][2]string{{"one\ntwo\n", "one\rtwo\r"}, {"three\nfour", "three\nfour"}} {
-		if _, err := w.WriteString(part[0]); err != nil {
-			t.Fatal(err)
-		}
-		var b [64]byte
-		if n, err := in.Read(b[:]); err != nil || string(b[:n]) != part[1] {
-			t.Errorf("%q: %q, %v, want %q", part[0], b[:n], err, part[1])
-		}
 	}
 }

@@ -134,8 +134,7 @@ func (m *model) editor() tea.Cmd {
 		return nil
 	}
 	cmd := exec.Command(words[0], append(words[1:], path)...)
-	cmd.Stdin = m.opt.In
-	return tea.ExecProcess(cmd, func(err error) tea.Msg { return editedMsg{path, err} })
+	return m.lend(cmd, func(err error) tea.Msg { return editedMsg{path, err} })
 }
 
 // edited replaces the input by the text that the editor has saved.
@@ -177,7 +176,8 @@ type lent struct {
 	in, out *os.File
 }
 
-// SetStdin implements [tea.ExecCommand]. The program gets the terminal itself, like the others below.
+// SetStdin implements [tea.ExecCommand]. It does nothing, like the two below: the program gets in, and
+// out also for its standard error.
 func (l *lent) SetStdin(io.Reader) {}
 
 // SetStdout implements [tea.ExecCommand].

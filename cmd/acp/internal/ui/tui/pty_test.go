@@ -229,7 +229,7 @@ func TestTerminalPanic(t *testing.T) {
 
 func TestTerminalEditor(t *testing.T) {
 	script := t.TempDir() + "/editor"
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho from the editor >> \"$1\"\n"), 0o700); err != nil {
+	if err := os.WriteFile(script, []byte("#!/bin/sh\ntest -t 0 && test -t 1 && echo from the editor >> \"$1\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	s := chat(t, 80, 24, "EDITOR="+script)
