@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// exitWait bounds how long the exit status of a process is waited for that has
-// closed its output. A process that really ends takes milliseconds, and more on a
-// busy machine, since everything that it has started is looked for as well.
-const exitWait = 2 * time.Second
+// exitWait bounds how long to wait for the exit status of a process that has closed
+// its output. It takes milliseconds as a rule, and more on a busy machine or if a
+// daemon keeps the standard error open. It is shorter than the default
+// [process.Config].CloseGrace: otherwise the error might be that we have ended a
+// process that did not end by itself.
+const exitWait = 1500 * time.Millisecond
 
 // Kill terminates the agent's process and everything it has started immediately,
 // if there is a process, and then behaves like Close. It may be called at any

@@ -233,6 +233,9 @@ func (p *player) noPeer(err error) (why string, cause Cause) {
 		case m.val == nil && strings.HasPrefix(m.raw, "Content-Length:"):
 			return no("it speaks in frames with headers, as language servers do")
 		case m.val == nil:
+			if p.gone == nil {
+				return no("it sent %s", m)
+			}
 			return no("it sent %s%s", m, p.link.ended())
 		case p.side == Agent && m.method == "initialize":
 			return no("it sends back what it is sent")

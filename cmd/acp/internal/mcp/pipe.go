@@ -81,9 +81,9 @@ func (c *childConn) Close() error {
 	return stopped
 }
 
-// exitWait bounds how long the exit status of a server is waited for that has closed its output. A busy machine needs some time
-// to find everything that the server has started.
-const exitWait = 2 * time.Second
+// exitWait bounds how long to wait for the exit status of a server that has closed its output: on a busy machine it takes some
+// time to find everything that the server has started.
+const exitWait = 1500 * time.Millisecond
 
 // why returns how the process ended, if it has.
 func (c *childConn) why() error {
@@ -230,8 +230,9 @@ func (p *passage) answers() {
 		if err == nil {
 			err = p.client.Write(p.ctx, msg)
 		} else if p.ctx.Err() == nil {
-			p.failing.Do(func() { p.fault = serverError(p.about, p.server, err) })
-			_ = p.open.each(func(id jsonrpc.ID) error { return p.refuse(id, serverError(p.about, p.server, err)) })
+			why := serverError(p.about, p.server, err) // once, since it may wait for the end of a process
+			p.failing.Do(func() { p.fault = why })
+			_ = p.open.each(func(id jsonrpc.ID) error { return p.refuse(id, why) })
 		}
 		if err != nil {
 			p.shut()

@@ -17,8 +17,12 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// endGrace is how long the program under test may take to exit after its input has ended.
-const endGrace = 2 * time.Second
+const (
+	// endGrace is how long the program under test may take to exit after its input has ended.
+	endGrace = 2 * time.Second
+	// exitWait bounds how long to wait for the exit status of a program whose connection has ended.
+	exitWait = time.Second
+)
 
 // A starter starts the program under test once for each connection, and waits until all have
 // exited. Its methods may be called from any goroutine; mu guards the fields below it.
@@ -122,12 +126,12 @@ func (s *starter) measure(r io.ReadCloser) io.ReadCloser {
 }
 
 // ended returns a function that returns why the program has exited, or "" if it has not. The
-// function waits for endGrace, because the end of the connection is often seen first.
+// function waits for at most exitWait, because the end of the connection is often seen first.
 func (s *starter) ended(p *process.Process) func() string {
 	return func() string {
 		select {
 		case <-p.Done():
-		case <-time.After(endGrace):
+		case <-time.After(exitWait):
 			return ""
 		}
 		err := p.Wait()
