@@ -22,8 +22,10 @@ import (
 const (
 	// markVar marks every process of a tree, since the environment is inherited.
 	markVar = "ACP_INTEROP_MARK"
-	// goneLimit is how soon after the end of a connection nothing may be left.
-	goneLimit = time.Minute
+	// goneLimit is how soon after the end of a connection nothing may be left, and
+	// fullLimit how soon an agent has started everything.
+	goneLimit = 15 * time.Second
+	fullLimit = time.Minute
 )
 
 func init() {
@@ -165,7 +167,7 @@ func TestNoSurvivors(t *testing.T) {
 // no environment for a moment.
 func full(t *testing.T, mark string, least int) {
 	t.Helper()
-	if left := watch(mark, func(pids []int) bool { return len(pids) >= least }); len(left) < least {
+	if left := watch(mark, fullLimit, func(pids []int) bool { return len(pids) >= least }); len(left) < least {
 		t.Fatalf("%d processes, want at least %d", len(left), least)
 	}
 }
@@ -173,7 +175,7 @@ func full(t *testing.T, mark string, least int) {
 // gone waits for the end of a tree, which nothing announces.
 func gone(t *testing.T, mark string) {
 	t.Helper()
-	for _, pid := range watch(mark, func(pids []int) bool { return len(pids) == 0 }) {
+	for _, pid := range watch(mark, goneLimit, func(pids []int) bool { return len(pids) == 0 }) {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		t.Errorf("left after %v: %d %q", goneLimit, pid, line)
 	}
@@ -182,12 +184,12 @@ func gone(t *testing.T, mark string) {
 	}
 }
 
-// watch looks at a tree until it is as it should be, for as long as it may take,
-// and returns what it is.
-func watch(mark string, ok func([]int) bool) []int {
+// watch looks at a tree until it is as it should be, or limit has passed, and
+// returns what it is.
+func watch(mark string, limit time.Duration, ok func([]int) bool) []int {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(goneLimit); ; <-tick.C {
+	for end := time.Now().Add(limit); ; <-tick.C {
 		if pids := alive(mark); ok(pids) || time.Now().After(end) {
 			return pids
 		}

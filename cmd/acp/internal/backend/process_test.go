@@ -63,7 +63,7 @@ func beAgent(words string) {
 	case is("exits"):
 		fmt.Fprintln(os.Stderr, "no model \x1b[31mconfigured")
 		os.Exit(3)
-	case is("silent"), is("silent-later") && exists(filepath.Join(dir, "login")) && !slices.Contains(os.Args, "--setup"):
+	case is("silent-later") && exists(filepath.Join(dir, "login")) && !slices.Contains(os.Args, "--setup"):
 		fmt.Fprintln(os.Stderr, "waiting for the moon")
 		select {}
 	}

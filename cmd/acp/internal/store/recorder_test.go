@@ -2,6 +2,7 @@ package store
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -271,7 +272,8 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// TestAppendWait: how long events wait to be written is an option.
+// TestAppendWait: what Append was called with is written when it returns, unless the disk takes longer than an option
+// says.
 func TestAppendWait(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -280,6 +282,9 @@ func TestAppendWait(t *testing.T) {
 		defer s.Close()
 		rec := s.Record(Session{Key: key}, RecordOptions{})
 		rec.Append(chunk("user", "0", "before"))
+		if data, err := os.ReadFile(filepath.Join(s.dir, logName(rec.id, 1))); err != nil || !bytes.Contains(data, []byte("before")) {
+			t.Errorf("Append returns before a disk that works has what it was called with: %v: %s", err, data)
+		}
 		stall := make(chan struct{})
 		disk.set(nil, stall)
 		begin := time.Now()

@@ -74,11 +74,12 @@ func TestEnds(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
+			var list []byte
 			kept := func() bool {
-				list, err := acpCommand(t, home, "sessions", "search", "working").Output()
+				list, err = acpCommand(t, home, "sessions", "search", "working").CombinedOutput()
 				return err == nil && bytes.Contains(list, []byte("working"))
 			}
-			if tt.code < 0 { // what is shown is on the disk soon, and before it only if that is fast
+			if tt.code < 0 { // a write that takes longer than 100 ms is not waited for
 				await(t, "what was shown", kept)
 			}
 			if err := cmd.Process.Signal(tt.signals[0]); err != nil {
@@ -114,7 +115,7 @@ func TestEnds(t *testing.T) {
 			}
 			// What was shown is kept.
 			if !kept() {
-				t.Error("what was shown is not found")
+				t.Errorf("what was shown is not found: %v: %s", err, list)
 			}
 		})
 	}

@@ -24,7 +24,7 @@ import (
 
 // Patience is how long [Screen.Wait] and the like wait. It is long, since it is
 // only reached by a test that fails.
-const Patience = 2 * time.Minute
+const Patience = time.Minute
 
 // maxOutput bounds what is kept of the program's output.
 const maxOutput = 16 << 20
