@@ -66,7 +66,7 @@ func TestFirefoxOutages(t *testing.T) {
 	tb.Reload()
 	tb.Until(reached(500))
 	w.cut(false)
-	tb.Until(reached(800))
+	tb.Until(`!document.querySelector("[aria-busy=true]") && (` + reached(800) + `)`) // while it loads, prompt would wait
 	w.cut(true)
 	tb.Until(`document.body.innerText.includes("No connection")`)
 	prompt(tb, "say once")
