@@ -26,17 +26,10 @@ func (c *ClientConn) Kill() error {
 // exited returns how the agent's process ended, if it has ended or ends soon. The
 // error has its exit status and the end of its standard error.
 func (c *ClientConn) exited() (ended bool, err error) {
-	if c.proc == nil {
+	if c.proc == nil || !c.proc.EndsWithin(exitWait) {
 		return false, nil
 	}
-	timer := time.NewTimer(exitWait)
-	defer timer.Stop()
-	select {
-	case <-c.proc.Done():
-		return true, c.proc.Wait()
-	case <-timer.C:
-		return false, nil
-	}
+	return true, c.proc.Wait()
 }
 
 // exitErr returns how the agent's process ended, if that is known and an error.

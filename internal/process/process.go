@@ -301,6 +301,18 @@ func (p *Process) StderrDropped() int64 {
 // rest of its group was killed.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
+// EndsWithin waits for Done, for at most d, and reports whether the process has ended.
+func (p *Process) EndsWithin(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
 // Wait waits for Done. It returns nil if the child ended with code 0, otherwise
 // an *[ExitError].
 func (p *Process) Wait() error {

@@ -138,6 +138,18 @@ func TestStartFails(t *testing.T) {
 }
 
 // TestStop goes as far as each child makes it go.
+func TestEndsWithin(t *testing.T) {
+	cfg, _ := sh(t, "cat >/dev/null")
+	p := start(t, cfg)
+	if p.EndsWithin(time.Millisecond) {
+		t.Error("it has ended")
+	}
+	_ = p.Stdin().Close()
+	if !p.EndsWithin(time.Hour) {
+		t.Error("it has not ended")
+	}
+}
+
 func TestStop(t *testing.T) {
 	const stubborn = `trap "" TERM; echo ready; while :; do sleep 1000; done`
 	for _, tt := range []struct {

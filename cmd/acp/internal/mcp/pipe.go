@@ -87,15 +87,13 @@ const exitWait = 1500 * time.Millisecond
 
 // why returns how the process ended, if it has.
 func (c *childConn) why() error {
-	select {
-	case <-c.p.Done():
-		if err := c.p.Wait(); err != nil {
-			return err
-		}
-		return errors.New("exit status 0")
-	case <-time.After(exitWait):
+	if !c.p.EndsWithin(exitWait) {
 		return nil
 	}
+	if err := c.p.Wait(); err != nil {
+		return err
+	}
+	return errors.New("exit status 0")
 }
 
 // endingConn ends a context with the connection.

@@ -129,9 +129,7 @@ func (s *starter) measure(r io.ReadCloser) io.ReadCloser {
 // function waits for at most exitWait, because the end of the connection is often seen first.
 func (s *starter) ended(p *process.Process) func() string {
 	return func() string {
-		select {
-		case <-p.Done():
-		case <-time.After(exitWait):
+		if !p.EndsWithin(exitWait) {
 			return ""
 		}
 		err := p.Wait()
