@@ -38,24 +38,37 @@ func processors() float64 { return min(1, float64(runtime.NumCPU())/targetProces
 func (b *bench) syncs() float64 { return max(1, float64(b.sync)/float64(targetSync)) }
 
 func machine(_ context.Context, b *bench) (rows []row, err error) {
-	f, err := os.Create(filepath.Join(b.dir, "sync"))
+	all, err := b.appendSynced(500, b.pick(5000, 50), 0)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	data := make([]byte, 500)
-	var all []time.Duration
-	for range b.pick(5000, 50) {
-		start := time.Now()
-		_, err := f.Write(data)
-		if err := errorsOf(err, f.Sync()); err != nil {
-			return nil, err
-		}
-		all = append(all, time.Since(start))
 	}
 	b.sync = quantile(all, 0.5)
 	return []row{
 		{what: "processors", value: fmt.Sprint(runtime.NumCPU()), note: fmt.Sprintf("of %d: %s", targetProcessors, number(processors()))},
 		{what: "500 bytes are appended to a file and synced", value: fmt.Sprintf("p50 %s ms, p99 %s ms", number(ms(b.sync)), number(ms(quantile(all, 0.99)))), note: fmt.Sprintf("the log was designed where p50 was %s ms: %s", number(ms(targetSync)), number(b.syncs()))},
 	}, nil
+}
+
+// appendSynced returns how long it takes to append so many bytes to a file and to sync it, n times: every so often,
+// or without a pause.
+func (b *bench) appendSynced(size, n int, every time.Duration) ([]time.Duration, error) {
+	f, err := os.Create(filepath.Join(b.dir, "synced"))
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	data, all := make([]byte, size), make([]time.Duration, n)
+	for i := range all {
+		if i > 0 {
+			time.Sleep(every - all[i-1])
+		}
+		start := time.Now()
+		_, err := f.Write(data)
+		if err := errorsOf(err, f.Sync()); err != nil {
+			return nil, err
+		}
+		all[i] = time.Since(start)
+	}
+	return all, nil
 }

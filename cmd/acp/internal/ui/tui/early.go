@@ -3,10 +3,7 @@ package tui
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"sync/atomic"
-
-	tea "charm.land/bubbletea/v2"
 )
 
 // A keyboard is the terminal that the user types on. Until a terminal is in raw mode it turns Enter
@@ -38,11 +35,4 @@ func (k *keyboard) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
-}
-
-// lend runs a program of the user's on the terminal, which is as it was before when done is called.
-// The program gets the terminal itself: os/exec would copy from a keyboard, which is not a file.
-func (m *model) lend(cmd *exec.Cmd, done func(error) tea.Msg) tea.Cmd {
-	cmd.Stdin = m.opt.In
-	return tea.ExecProcess(cmd, done)
 }

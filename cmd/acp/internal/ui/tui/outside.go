@@ -137,6 +137,13 @@ func (m *model) editor() tea.Cmd {
 	return m.lend(cmd, func(err error) tea.Msg { return editedMsg{path, err} })
 }
 
+// lend runs a program of the user's on the terminal, which is as it was before when done is called.
+// The program gets the terminal itself: os/exec would copy from a keyboard, which is not a file.
+func (m *model) lend(cmd *exec.Cmd, done func(error) tea.Msg) tea.Cmd {
+	cmd.Stdin = m.opt.In
+	return tea.ExecProcess(cmd, done)
+}
+
 // edited replaces the input by the text that the editor has saved.
 func (m *model) edited(msg editedMsg) tea.Cmd {
 	defer os.Remove(msg.path)
