@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test test-long race lint cross types vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-tap bench-web bench-gateway bench-cluster bench-network torture bench-harness docs ci
+.PHONY: help test test-long race lint cross types vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-tap bench-web bench-gateway bench-cluster bench-network torture bench-harness docs steady ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ test: ## run the tests of the library and the program
 
 test-long: ## run the tests that take long, which go test leaves out (about 10 minutes)
 	.ci/long
+
+steady: ## look for tests that depend on chance: 20 rounds of all on a busy machine (overnight)
+	.ci/steady -rounds 20
 
 race: ## the same under the race detector
 	go test -race work

@@ -4,10 +4,12 @@
 // builds it under the name go, puts it first in PATH, and names the real go command in $RETEST_GO.
 //
 // What cannot be pardoned fails at once: a data race, a package that does not build, more than [maxAgain]
-// failures. Of a test program that ended early, as in a panic, all tests run again.
+// failures. Of a test program that ended early, as in a panic, all tests run again. With $RETEST_QUIET set, a
+// go test that passes fails all the same if it printed anything but its lines of packages: noise hides failures.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +39,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "retest:", err)
 		os.Exit(2)
 	}
-	r := runner{run: command(ctx, tool, environ), out: os.Stdout, err: os.Stderr}
+	r := runner{run: command(ctx, tool, environ), out: os.Stdout, err: os.Stderr, quiet: os.Getenv("RETEST_QUIET") != ""}
 	status, flaky := r.start(os.Args[1:])
 	if err := note(os.Getenv("RETEST_FLAKY"), flaky); err != nil {
 		fmt.Fprintln(os.Stderr, "retest: cannot note the tests that depend on chance:", err)
@@ -103,23 +105,32 @@ type runner struct {
 	// run runs the go command. Its error says why the command has no status of its own.
 	run      func(args []string, out, err io.Writer) (int, error)
 	out, err io.Writer
+	quiet    bool // tests that pass may not print anything
+}
+
+// status returns the exit status of a command that was run, or 2 if it has none.
+func (r runner) status(status int, err error) int {
+	if err != nil {
+		fmt.Fprintln(r.err, "retest:", err)
+		return 2
+	}
+	return status
 }
 
 // start runs the go command and returns its status and, where that is 0, the tests that failed at first.
 func (r runner) start(args []string) (status int, flaky []string) {
 	call, again := split(args)
-	out := r.out
-	var seen output
-	if again {
-		out = io.MultiWriter(r.out, &seen)
+	if !again {
+		return r.status(r.run(args, r.out, r.err)), nil
 	}
-	status, err := r.run(args, out, r.err)
-	if err != nil {
-		fmt.Fprintln(r.err, "retest:", err)
-		return 2, nil
+	var seen, errs output
+	status = r.status(r.run(args, io.MultiWriter(r.out, &seen), io.MultiWriter(r.err, &errs)))
+	if noise := cmp.Or(seen.noise, errs.noise); status == 0 && r.quiet && noise != "" {
+		fmt.Fprintf(r.err, "retest: the tests pass, but print more than that: %s\n", noise)
+		return 1, nil
 	}
-	if status == 0 || !again {
-		return status, nil
+	if status == 0 {
+		return 0, nil
 	}
 	failures, err := seen.failures()
 	if err != nil {
@@ -128,7 +139,7 @@ func (r runner) start(args []string) (status int, flaky []string) {
 	}
 	for _, f := range failures {
 		fmt.Fprintf(r.out, "retest: %s failed; it runs again, alone\n", f)
-		if again, err := r.run(call.alone(f), r.out, r.err); again != 0 || err != nil {
+		if r.status(r.run(call.alone(f), r.out, r.err)) != 0 {
 			fmt.Fprintf(r.out, "retest: %s failed again\n", f)
 			return status, nil
 		}

@@ -142,6 +142,33 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestQuiet: tests that pass may have to be quiet.
+func TestQuiet(t *testing.T) {
+	for _, tt := range []struct {
+		out, err string
+		loud     int
+	}{
+		{"ok  \tx/p\t0.1s\n?   \tx/q\t[no test files]\nok  \tx/r\t(cached)\n", "", 0},
+		{"2026/11/29 x\nok  \tx/p\t0.1s\n", "", 1},
+		{"ok  \tx/p\t0.1s\n", "go: downloading x\n", 1},
+	} {
+		for _, quiet := range []bool{false, true} {
+			r := runner{out: t.Output(), err: t.Output(), quiet: quiet, run: func(_ []string, o, e io.Writer) (int, error) {
+				_, err1 := io.WriteString(o, tt.out)
+				_, err2 := io.WriteString(e, tt.err)
+				return 0, errors.Join(err1, err2)
+			}}
+			want := 0
+			if quiet {
+				want = tt.loud
+			}
+			if status, _ := r.start([]string{"test", "work"}); status != want {
+				t.Errorf("%q, quiet %t: status %d", tt.out+tt.err, quiet, status)
+			}
+		}
+	}
+}
+
 // TestCannotRun: a go command that cannot be run, or is interrupted, has failed.
 func TestCannotRun(t *testing.T) {
 	r := runner{out: t.Output(), err: t.Output(), run: func([]string, io.Writer, io.Writer) (int, error) {
