@@ -3,7 +3,6 @@ package process
 import (
 	"crypto/rand"
 	"os"
-	"runtime"
 	"strings"
 )
 
@@ -33,7 +32,7 @@ type Mark string
 // of this process. If the environment asks for no mark, see [NoMark], or the system
 // offers no way to find marks, the mark is "".
 func Marked(env []string) ([]string, Mark) {
-	if runtime.GOOS != "linux" {
+	if !numbered() {
 		return env, ""
 	}
 	if env == nil {

@@ -4,3 +4,5 @@ package process
 
 // Find finds nothing here: nothing is marked.
 func (m Mark) Find() map[int]string { return nil }
+
+func numbered() bool { return false }

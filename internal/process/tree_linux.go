@@ -22,47 +22,84 @@ type strays map[int]string
 // strays that are known, and what has the mark of the tree. It reports whether
 // there was a new one.
 func (s *strays) find(child, group int, mark Mark) bool {
-	if group == 0 && len(*s) == 0 && mark == "" {
+	if child == 0 && group == 0 && len(*s) == 0 && mark == "" {
 		return false
 	}
 	procs := snapshot()
-	found := false
-	add := func(pid int) {
+	found := s.among(procs, kin{
+		child: child, group: group, above: above(),
+		marked: mark.among(procs, func(pid int, p proc) bool { return p.group != group && pid != child && (*s)[pid] != p.start }),
+		all:    mark != "", session: procs[os.Getpid()].session,
+	})
+	for _, pid := range found {
 		if *s == nil {
 			*s = strays{}
 		}
 		(*s)[pid] = procs[pid].start
-		found = true
 	}
-	others := func(pid int, p proc) bool { return p.group != group && pid != child && (*s)[pid] != p.start }
-	for _, pid := range mark.among(procs, others) {
-		add(pid)
+	return len(found) > 0
+}
+
+// kin says what makes a process a stray of a tree.
+type kin struct {
+	child, group int            // of the tree; 0 if there is none
+	marked       []int          // have the mark of the tree
+	all          bool           // sessions of their own are ended, too: see NoMark
+	session      int            // of this process
+	above        map[int]string // this process and its ancestors: never strays
+}
+
+// among returns which processes are strays that are not known yet. It decides by what it
+// is given alone. A number of 0 is that of no process, group or session of the tree: in
+// a PID namespace, /proc shows it for all groups and sessions that are outside.
+func (s strays) among(procs map[int]proc, k kin) (found []int) {
+	in := func(pid int, p proc) bool { // the tree, as far as it is known
+		start, known := s[pid]
+		return known && start == p.start || k.child > 1 && pid == k.child || k.group > 1 && p.group == k.group
 	}
-	sessions := []int{procs[os.Getpid()].session, group}
-	if child != 0 {
-		sessions = append(sessions, procs[child].session)
-	}
-	for pid, p := range procs {
-		if p.group == group || pid == child || (*s)[pid] == p.start {
-			continue
-		}
-		if mark == "" && !slices.Contains(sessions, p.session) {
-			continue // see NoMark
-		}
+	descends := func(p proc) bool {
 		for up, hops := p.parent, 0; up > 1 && hops < len(procs); hops++ {
 			q, ok := procs[up]
 			if !ok {
-				break
+				return false
 			}
-			if up == child || q.group == group || (*s)[up] == q.start {
-				add(pid)
-				break
+			if in(up, q) {
+				return true
 			}
 			up = q.parent
+		}
+		return false
+	}
+	child, there := procs[k.child]
+	stays := func(p proc) bool {
+		return !k.all && p.session != k.session && (k.group <= 1 || p.session != k.group) &&
+			(!there || p.session != child.session)
+	}
+	for pid, p := range procs {
+		if start, ok := k.above[pid]; pid <= 1 || ok && start == p.start || in(pid, p) {
+			continue
+		}
+		if slices.Contains(k.marked, pid) || !stays(p) && descends(p) {
+			found = append(found, pid)
 		}
 	}
 	return found
 }
+
+// above returns this process and its ancestors. An orphan is given to an ancestor, so
+// there are no new ones later.
+var above = sync.OnceValue(func() map[int]string {
+	out := map[int]string{}
+	for pid := os.Getpid(); pid > 0 && out[pid] == ""; {
+		p, ok := stat(pid)
+		if !ok {
+			break
+		}
+		out[pid] = p.start
+		pid = p.parent
+	}
+	return out
+})
 
 const (
 	// lookFor bounds a look at the environments of processes. One whose memory is
@@ -188,7 +225,17 @@ type proc struct {
 	start                  string // in clock ticks since the machine started
 }
 
+// numbered reports whether the numbers in /proc are those that this process uses for
+// others. They are not if /proc was mounted in another PID namespace.
+var numbered = sync.OnceValue(func() bool {
+	self, err := os.Readlink("/proc/self")
+	return err == nil && self == strconv.Itoa(os.Getpid())
+})
+
 func snapshot() map[int]proc {
+	if !numbered() {
+		return nil
+	}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	procs := make(map[int]proc, len(dirs))
 	for _, d := range dirs {

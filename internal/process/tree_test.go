@@ -25,8 +25,12 @@ func init() { play = client }
 
 // client is a program that is killed, or panics, while a family runs.
 func client(role string) {
-	if role == "daemon" {
+	switch role {
+	case "daemon":
 		beDaemonic()
+	case "namespace":
+		beInside()
+		return
 	}
 	p, err := Start(context.Background(), Config{Path: "/bin/sh", Args: []string{"-c", family}})
 	if err != nil {

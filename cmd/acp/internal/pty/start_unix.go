@@ -240,6 +240,7 @@ func (c *command) end() {
 			break
 		}
 	}
+	_ = c.cmd.Process.Kill() // if it has not ended: without /proc nothing was found
 	<-c.done
 	if c.dog != nil {
 		c.dog.release()
@@ -257,9 +258,9 @@ func (c *command) Close() error {
 
 // shell runs the watchdog. The watchdog waits for the end of a pipe that only this process holds
 // open, and then kills the session, unless a line said that its number may belong to another. Where
-// there is /proc it looks for all processes of the session, since a shell with job control puts
-// them into groups of their own. Then it kills what has the mark of the command, and looks again
-// right before, since numbers are reused.
+// there is a /proc that has the numbers of its own PID namespace, it looks for all processes of the
+// session, since a shell with job control puts them into groups of their own. Then it kills what
+// has the mark of the command, and looks again right before, since numbers are reused.
 const (
 	shell  = "/bin/sh"
 	script = `trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU
@@ -269,7 +270,7 @@ while read -r x; do
 	session=
 done
 [ -z "$session" ] || kill -KILL -"$session" 2>/dev/null
-[ -d /proc/self ] || exit
+{ read -r self x </proc/self/stat; } 2>/dev/null && [ "$self" = $$ ] || exit
 [ -z "$session" ] || for round in 1 2 3; do
 	for f in /proc/[0-9]*/stat; do
 		line=

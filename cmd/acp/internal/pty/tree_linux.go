@@ -23,8 +23,12 @@ type proc struct {
 	start                  string
 }
 
-// snapshot returns all processes.
+// snapshot returns all processes. It returns none if the numbers in /proc are those of another PID
+// namespace.
 func snapshot() map[int]proc {
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+		return nil
+	}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	procs := make(map[int]proc, len(dirs))
 	for _, d := range dirs {
