@@ -224,9 +224,13 @@ func TestClientTerminalsHook(t *testing.T) {
 		})
 	}
 	late := new(clientTerminals1)
-	single(t, Client{Terminals: func(c *ClientConn) TerminalHost { _ = c.Close(); return late }}, 1, func(t *testing.T, s *ClientSession, a *clientScript) {
+	var written chan struct{} // closed once the agent has written all it will, since the hook closes what it writes to
+	single(t, Client{Terminals: func(c *ClientConn) TerminalHost { <-written; _ = c.Close(); return late }}, 1, func(t *testing.T, s *ClientSession, a *clientScript) {
+		written = make(chan struct{})
 		create(a, 1)
 		create(a, 2)
+		synctest.Wait() // the second request waits for the hook
+		close(written)
 		<-s.Conn().Done()
 		if err := s.Conn().Close(); err != nil {
 			t.Error(err)
