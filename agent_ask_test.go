@@ -427,7 +427,8 @@ func TestTerminalOutlivesTurn(t *testing.T) {
 
 // TestHandleConveniences: a command to its end, and a file with its change.
 func TestHandleConveniences(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "f")
+	dir := t.TempDir()
+	file, missing := filepath.Join(dir, "f"), filepath.Join(dir, "missing")
 	versions(t, func(t *testing.T, v int) {
 		var got string
 		r := dialVersion(t, &Agent{Prompt: func(_ context.Context, t *Turn) (StopReason, error) {
@@ -437,7 +438,7 @@ func TestHandleConveniences(t *testing.T) {
 				return "", err
 			}
 			got = fmt.Sprint(strings.TrimSpace(state.Output), *state.Exit.ExitCode)
-			if _, err := call.Exec(Exec{Command: "/no/such/program"}); err == nil {
+			if _, err := call.Exec(Exec{Command: missing}); err == nil {
 				return "", errors.New("no error")
 			}
 			return StopEndTurn, errors.Join(call.WriteFile(file, "one\n"), call.WriteFile(file, "two\n"), call.Complete())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -248,15 +249,16 @@ func TestBridgeAgentDies(t *testing.T) {
 
 // TestBridgeNoAgent: an agent that cannot be reached fails initialize, and in the end the bridge.
 func TestBridgeNoAgent(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
 	bridgeUp, clientEnd := Pipe()
 	served := make(chan error, 1)
 	go func() {
-		served <- (&Bridge{Agent: Command("/no/such/agent")}).Serve(t.Context(), bridgeUp)
+		served <- (&Bridge{Agent: Command(missing)}).Serve(t.Context(), bridgeUp)
 	}()
 	if _, err := (&Client{MaxVersion: 1}).Connect(t.Context(), clientEnd); code(err) != jsonrpc.CodeInternalError {
 		t.Errorf("connected: %v", err)
 	}
-	if err := <-served; err == nil || !strings.Contains(err.Error(), "/no/such/agent") {
+	if err := <-served; err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("served: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestOneshot(t *testing.T) {
 	}
 	for _, c := range []struct{ agent, want string }{
 		{self, "You said: hi there in " + cwd},
-		{"/no/such/agent", ""},
+		{filepath.Join(t.TempDir(), "missing"), ""},
 	} {
 		cmd := exec.Command(self, "hi there", c.agent)
 		cmd.Env = append(os.Environ(), "ONESHOT_ROLE=program")

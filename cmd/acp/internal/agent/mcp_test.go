@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -55,7 +56,7 @@ func TestMCP(t *testing.T) {
 		&acp.MCPServerHTTP{Name: "web", URL: web.URL, Headers: []acp.HTTPHeader{{Name: "Authorization", Value: "Bearer secret"}}},
 		&acp.MCPServerStdio{Name: "program", Command: self(t), Env: []acp.EnvVariable{{Name: mcpVariable, Value: "good"}}},
 		&acp.MCPServerStdio{Name: "noise", Command: self(t), Env: []acp.EnvVariable{{Name: mcpVariable, Value: "noise"}}},
-		&acp.MCPServerStdio{Name: "missing", Command: "/no/such/program"},
+		&acp.MCPServerStdio{Name: "missing", Command: filepath.Join(t.TempDir(), "missing")},
 		&acp.MCPServerHTTP{Name: "stranger", URL: web.URL},
 	}
 	versions(t, func(t *testing.T, v int) {
@@ -87,7 +88,7 @@ func TestMCP(t *testing.T) {
 func TestModelMCP(t *testing.T) {
 	servers := []acp.MCPServer{
 		&acp.MCPServerStdio{Name: "my greeter", Command: self(t), Env: []acp.EnvVariable{{Name: mcpVariable, Value: "good"}}},
-		&acp.MCPServerStdio{Name: "missing", Command: "/no/such/program"},
+		&acp.MCPServerStdio{Name: "missing", Command: filepath.Join(t.TempDir(), "missing")},
 	}
 	w, with := scripted(t, `
 use mcp__my_greeter__greet_a796e75e {"name":"Ann"}

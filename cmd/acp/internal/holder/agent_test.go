@@ -166,14 +166,15 @@ func TestSocket(t *testing.T) {
 
 // TestStartFails: what cannot be started is said, and leaves nothing.
 func TestStartFails(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
 	for _, tt := range []struct {
 		name   string
 		change func(*Spec)
 		want   error
 		text   string
 	}{
-		{"no program", func(s *Spec) { s.Config.Command.Path = "/nonexistent/agent" }, fs.ErrNotExist, "no such file"},
-		{"no directory", func(s *Spec) { s.Config.Command.Dir = "/nonexistent" }, fs.ErrNotExist, "nonexistent"},
+		{"no program", func(s *Spec) { s.Config.Command.Path = missing }, fs.ErrNotExist, "no such file"},
+		{"no directory", func(s *Spec) { s.Config.Command.Dir = missing }, fs.ErrNotExist, missing},
 		{"no command", func(s *Spec) { s.Config.Command = Command{} }, nil, "no command"},
 		{"name", func(s *Spec) { s.Config.ID = "../x" }, nil, "other characters"},
 		{"path", func(s *Spec) { s.Config.ID = strings.Repeat("x", 100) }, nil, "longer than"},
@@ -183,7 +184,7 @@ func TestStartFails(t *testing.T) {
 		{"ring", func(s *Spec) { s.Config.Ring = -1 }, nil, "ring"},
 		{"limit", func(s *Spec) { s.Config.MaxFrame = -1 }, nil, "limit"},
 		{"directory is a file", func(s *Spec) { s.Config.Dir = os.Args[0] }, nil, "not a directory"},
-		{"no holder", func(s *Spec) { s.Program = []string{"/nonexistent/acp"} }, fs.ErrNotExist, "nonexistent"},
+		{"no holder", func(s *Spec) { s.Program = []string{missing} }, fs.ErrNotExist, missing},
 		{"another program", func(s *Spec) { s.Program = []string{"/bin/echo", "hello"} }, nil, "hello"},
 		{"failing program", func(s *Spec) { s.Program = []string{"/bin/false"} }, nil, "exit status 1"},
 		{"silent program", func(s *Spec) { s.Program = []string{"/bin/true"} }, io.ErrUnexpectedEOF, "ended"},

@@ -139,7 +139,7 @@ func TestKeyCommand(t *testing.T) {
 	}{
 		{[]string{"true"}, "it prints nothing"},
 		{[]string{"sh", "-c", "echo locked >&2; exit 3"}, "exit status 3 locked"},
-		{[]string{"/no/such/program"}, "no such file"},
+		{[]string{filepath.Join(t.TempDir(), "missing")}, "no such file"},
 	} {
 		m := models(t, Settings{Env: env(), Own: map[string]Own{"lab": {API: Responses, URL: "http://lab", KeyCommand: tc.command}}})
 		opened, err := m.Open("lab/m")
