@@ -64,16 +64,11 @@ func Unmarked(env []string) []string {
 	return out
 }
 
-// isIn reports whether an environment, in the format of /proc/PID/environ, contains
-// the mark.
-func (m Mark) isIn(environ string) bool {
-	for v := range strings.SplitSeq(environ, "\x00") {
-		if value, ok := strings.CutPrefix(v, MarkVar+"="); ok {
-			for one := range strings.SplitSeq(value, ":") {
-				if one == string(m) {
-					return true
-				}
-			}
+// isIn reports whether the mark is one of marks, which colons separate.
+func (m Mark) isIn(marks string) bool {
+	for one := range strings.SplitSeq(marks, ":") {
+		if one != "" && one == string(m) {
+			return true
 		}
 	}
 	return false

@@ -93,18 +93,21 @@ func TestNamespace(t *testing.T) {
 
 // TestAmong decides which processes are strays, without any process.
 func TestAmong(t *testing.T) {
+	p := func(parent, group, session int, start string) proc {
+		return proc{parent: parent, group: group, session: session, start: start}
+	}
 	// 1 → 10, this process's parent → 20, this process → 30, the watchdog; 40, the child;
 	// 50, a job in a group of its own → 51.
 	world := func(groupOfAncestors int, more map[int]proc) map[int]proc {
 		g := groupOfAncestors
 		procs := map[int]proc{
-			1:  {0, g, g, "1"},
-			10: {1, g, g, "2"},
-			20: {10, g, g, "3"},
-			30: {20, 30, g, "4"},
-			40: {20, 30, g, "5"},
-			50: {20, 50, g, "6"},
-			51: {50, 50, g, "7"},
+			1:  p(0, g, g, "1"),
+			10: p(1, g, g, "2"),
+			20: p(10, g, g, "3"),
+			30: p(20, 30, g, "4"),
+			40: p(20, 30, g, "5"),
+			50: p(20, 50, g, "6"),
+			51: p(50, 50, g, "7"),
 		}
 		maps.Copy(procs, more)
 		return procs
@@ -118,27 +121,27 @@ func TestAmong(t *testing.T) {
 		want   []int
 		groups []int // of the ancestors; nil means outside of the namespace, and inside
 	}{
-		{"nothing", nil, nil, kin{child: 40, group: 30, all: true}, nil, nil},
-		{"the child has gone", nil, nil, kin{group: 30, all: true}, nil, nil},
-		{"everything has gone", nil, nil, kin{all: true}, nil, nil},
-		{"everything has gone, a stray is left", map[int]proc{60: {1, 60, 60, "8"}, 61: {60, 61, 61, "9"}},
-			strays{60: "8"}, kin{all: true}, []int{61}, nil},
-		{"the number of a stray is another's", map[int]proc{60: {1, 60, 60, "9"}, 61: {60, 61, 61, "9"}},
-			strays{60: "8"}, kin{all: true}, nil, nil},
-		{"a daemon with the mark", map[int]proc{60: {1, 60, 60, "8"}, 61: {1, 61, 61, "8"}},
-			nil, kin{marked: []int{60}, all: true}, []int{60}, nil},
-		{"a child of the child", map[int]proc{60: {40, 60, 60, "8"}, 61: {60, 30, 60, "8"}},
-			nil, kin{child: 40, group: 30, all: true}, []int{60}, nil},
-		{"a grandchild of the group", map[int]proc{60: {30, 60, 60, "8"}, 61: {60, 61, 61, "8"}},
-			nil, kin{group: 30, all: true}, []int{60, 61}, nil},
-		{"the child has left the group", map[int]proc{40: {20, 40, 40, "5"}, 60: {40, 40, 40, "8"}},
-			nil, kin{child: 40, group: 30, all: true}, []int{60}, nil},
-		{"sessions of their own stay", map[int]proc{60: {40, 60, 60, "8"}, 61: {40, 61, 7, "8"}},
+		{"nothing", nil, nil, kin{child: 40, group: 30, mark: "m"}, nil, nil},
+		{"the child has gone", nil, nil, kin{group: 30, mark: "m"}, nil, nil},
+		{"everything has gone", nil, nil, kin{mark: "m"}, nil, nil},
+		{"everything has gone, a stray is left", map[int]proc{60: p(1, 60, 60, "8"), 61: p(60, 61, 61, "9")},
+			strays{60: "8"}, kin{mark: "m"}, []int{61}, nil},
+		{"the number of a stray is another's", map[int]proc{60: p(1, 60, 60, "9"), 61: p(60, 61, 61, "9")},
+			strays{60: "8"}, kin{mark: "m"}, nil, nil},
+		{"a daemon with the mark", map[int]proc{60: {parent: 1, group: 60, session: 60, start: "8", marks: "l:m:n"}, 61: p(1, 61, 61, "8")},
+			nil, kin{mark: "m"}, []int{60}, nil},
+		{"a child of the child", map[int]proc{60: p(40, 60, 60, "8"), 61: p(60, 30, 60, "8")},
+			nil, kin{child: 40, group: 30, mark: "m"}, []int{60}, nil},
+		{"a grandchild of the group", map[int]proc{60: p(30, 60, 60, "8"), 61: p(60, 61, 61, "8")},
+			nil, kin{group: 30, mark: "m"}, []int{60, 61}, nil},
+		{"the child has left the group", map[int]proc{40: p(20, 40, 40, "5"), 60: p(40, 40, 40, "8")},
+			nil, kin{child: 40, group: 30, mark: "m"}, []int{60}, nil},
+		{"sessions of their own stay", map[int]proc{60: p(40, 60, 60, "8"), 61: p(40, 61, 7, "8")},
 			nil, kin{child: 40, group: 30, session: 7}, []int{61}, []int{7}},
-		{"above everything, marked by mistake", nil, nil, kin{marked: []int{1, 10, 20}, all: true}, nil, nil},
-		{"above everything, known by mistake", nil, strays{1: "1"}, kin{all: true}, nil, nil},
-		{"a circle", map[int]proc{60: {61, 60, 60, "8"}, 61: {60, 60, 60, "8"}}, nil,
-			kin{child: 40, group: 30, all: true}, nil, nil},
+		{"above everything, marked by mistake", map[int]proc{20: {parent: 10, start: "3", marks: "m"}}, nil, kin{mark: "m"}, nil, nil},
+		{"above everything, known by mistake", nil, strays{1: "1"}, kin{mark: "m"}, nil, nil},
+		{"a circle", map[int]proc{60: p(61, 60, 60, "8"), 61: p(60, 60, 60, "8")}, nil,
+			kin{child: 40, group: 30, mark: "m"}, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			groups := tt.groups
