@@ -42,6 +42,7 @@ var layers = map[string][]string{
 	"internal/long":       {},
 	"internal/remotetest": {""},
 	"internal/sizetest":   {},
+	"internal/retest":     {},
 	"internal/standin":    {},
 	"internal/updatetest": {"acpv1", "acpv2"},
 	"examples/bridge":     {""},
