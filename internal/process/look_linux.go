@@ -2,11 +2,15 @@ package process
 
 import (
 	"bytes"
+	"encoding/binary"
+	"io"
 	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -19,39 +23,87 @@ const (
 	maxBlocked = 4
 )
 
+// A system is what a looker looks at.
+type system struct {
+	list    func(from int64) []listed  // the processes from a position on, by number
+	newest  func() int                 // the number of the newest process; 0 if unknown
+	lap     time.Duration              // less than it takes the system to give all numbers
+	stat    func(pid int) (proc, bool) // one process, without its marks
+	environ func(pid int) []byte       // the environment of one, as in /proc
+}
+
 // A looker looks at processes. There is one look at a time; it serves all callers that have
 // asked for one before it begins.
+//
+// A look lists the processes and examines only those that are in no listing from before the
+// trees of its callers. To examine one costs as much as to list dozens.
 //
 // A look waits for the environment of each process for at most lookFor. Later looks skip
 // that of a process whose reader is still blocked. While maxBlocked readers are blocked,
 // looks read no environments and so find no marks.
 type looker struct {
-	list    func() map[int]proc  // the processes, without their marks
-	environ func(pid int) []byte // the environment of one, as in /proc
-	looking chan struct{}        // holds one entry during a look
+	system
+	looking    chan struct{} // holds one entry during a look or a listing; guards these:
+	known      []listed      // by the last listing, with some that have ended
+	most       int           // more known ones are too many
+	old, young moment        // of earlier listings, lap/4 apart or more; or zero
+	listings   atomic.Int64  // that are complete
 
 	mu      sync.Mutex
 	next    *scan        // the one that has not begun; nil until a caller asks for it
 	blocked map[int]bool // the processes whose readers are blocked
 }
 
-// A scan is what one look finds. The looker's looking guards it.
-type scan struct{ procs map[int]proc }
-
-var looks = newLooker(snapshot, environ)
-
-func newLooker(list func() map[int]proc, environ func(pid int) []byte) *looker {
-	return &looker{list: list, environ: environ, looking: make(chan struct{}, 1), blocked: map[int]bool{}}
+// A listed is a process of a listing.
+type listed struct {
+	pid   int
+	at    int64  // its position in the listing
+	inode uint64 // of its directory in /proc: another process with its number has another
+	first int64  // the number of the first listing that it was in
+	ended bool   // a look has found that it has
 }
 
-// look returns the processes as of a moment after it was called. All callers that share
-// the look share the map, so they must not change it.
-func (l *looker) look() map[int]proc {
+// A moment is a time, and the number of the newest process then or later; 0 if unknown.
+type moment struct {
+	when   time.Time
+	newest int
+}
+
+// A scan is what one look finds. The looker's looking guards procs, and mu since.
+type scan struct {
+	since int64
+	procs map[int]proc
+}
+
+var looks = sync.OnceValue(func() *looker { return newLooker(system{list, newest, lap(), stat, environ}) })
+
+func newLooker(s system) *looker {
+	return &looker{system: s, looking: make(chan struct{}, 1), blocked: map[int]bool{}}
+}
+
+// seen returns the number of the last listing. What is started after the call is not in it.
+func (l *looker) seen() int64 {
+	if n := l.listings.Load(); n > 0 {
+		return n
+	}
+	l.looking <- struct{}{}
+	defer func() { <-l.looking }()
+	if l.listings.Load() == 0 {
+		l.relist()
+	}
+	return l.listings.Load()
+}
+
+// look returns the processes as of a moment after it was called, as far as they are not in
+// the listing of the number since, see seen; other processes may be among them. All callers
+// that share the look share the map, so they must not change it.
+func (l *looker) look(since int64) map[int]proc {
 	l.mu.Lock()
 	if l.next == nil {
-		l.next = new(scan)
+		l.next = &scan{since: since}
 	}
 	s := l.next
+	s.since = min(s.since, since)
 	l.mu.Unlock()
 
 	l.looking <- struct{}{}
@@ -60,25 +112,101 @@ func (l *looker) look() map[int]proc {
 		l.mu.Lock()
 		l.next = nil
 		l.mu.Unlock()
-		s.procs = l.list()
-		l.readMarks(s.procs)
+		// What has ended after it was listed, and before it was examined, may have started
+		// something in between.
+		for range maxRounds {
+			var again bool
+			if s.procs, again = l.examine(s.since); !again {
+				break
+			}
+		}
 	}
 	return s.procs
 }
 
-// readMarks sets the marks of processes.
-func (l *looker) readMarks(procs map[int]proc) {
-	var pids []int
-	l.mu.Lock()
-	for pid, p := range procs {
-		if pid != os.Getpid() && !olderThanThis(p) && !l.blocked[pid] {
-			pids = append(pids, pid)
+// relist lists the processes that there are. The system gives numbers in ascending order,
+// until it begins again. So processes that were started after a moment have greater numbers
+// than the newest of that moment, and only these are listed again, if the system cannot have
+// begun again. A process appears some time after it was given its number. That is why the
+// moment is an old one, and not the last.
+func (l *looker) relist() {
+	now := moment{when: time.Now()}
+	now.newest = l.newest()
+	kept, from := 0, int64(0)
+	if l.old.newest > 0 && l.old.newest <= now.newest && now.when.Sub(l.old.when) < l.lap && len(l.known) < l.most {
+		// The one before is listed again for its position: that of what follows it.
+		n, there := slices.BinarySearchFunc(l.known, l.old.newest, func(p listed, pid int) int { return p.pid - pid })
+		if !there {
+			n--
+		}
+		if n >= 0 && l.known[n].at > 0 {
+			kept, from = n, l.known[n].at
 		}
 	}
+	number, was := l.listings.Load()+1, slices.Clone(l.known[kept:])
+	l.known = append(l.known[:kept], l.list(from)...)
+	for i := range l.known[kept:] {
+		p := &l.known[kept+i]
+		for len(was) > 0 && was[0].pid < p.pid {
+			was = was[1:]
+		}
+		if len(was) > 0 && was[0].pid == p.pid && was[0].inode == p.inode {
+			p.first, p.ended = was[0].first, was[0].ended
+		} else {
+			p.first = number
+		}
+	}
+	if from == 0 {
+		l.most = 2*len(l.known) + 100
+	}
+	switch age := now.when.Sub(l.young.when); {
+	case age >= l.lap || now.newest < l.young.newest:
+		l.old, l.young = moment{}, now
+	case age >= l.lap/4:
+		l.old, l.young = l.young, now
+	}
+	l.listings.Store(number)
+}
+
+// examine lists all processes and returns those that were first listed after since. It
+// reports whether one of them has ended meanwhile.
+func (l *looker) examine(since int64) (procs map[int]proc, ended bool) {
+	l.relist()
+	var pids []int
+	for _, p := range l.known {
+		if p.first > since && !p.ended {
+			pids = append(pids, p.pid)
+		}
+	}
+	marks := l.readMarks(pids)
+	procs = make(map[int]proc, len(pids))
+	for i := range l.known {
+		e := &l.known[i]
+		if e.first <= since {
+			continue
+		}
+		p, ok := l.stat(e.pid)
+		if ok {
+			p.marks = marks[e.pid]
+			procs[e.pid] = p
+		}
+		if over := !ok || p.zombie; over && !e.ended {
+			e.ended, ended = true, true
+		}
+	}
+	return procs, ended
+}
+
+// readMarks returns the marks of processes.
+func (l *looker) readMarks(pids []int) map[int]string {
+	marks := make(map[int]string, len(pids))
+	l.mu.Lock()
+	pids = slices.DeleteFunc(pids, func(pid int) bool { return l.blocked[pid] })
 	l.mu.Unlock()
 	for len(pids) > 0 && l.mayRead() {
-		pids = pids[l.readUntilBlocked(pids, procs):]
+		pids = pids[l.readUntilBlocked(pids, marks):]
 	}
+	return marks
 }
 
 func (l *looker) mayRead() bool {
@@ -87,15 +215,15 @@ func (l *looker) mayRead() bool {
 	return len(l.blocked) < maxBlocked
 }
 
-// readUntilBlocked sets the marks of processes until one blocks the reader. It returns how
+// readUntilBlocked reads the marks of processes until one blocks the reader. It returns how
 // many it is done with, including that one.
-func (l *looker) readUntilBlocked(pids []int, procs map[int]proc) int {
+func (l *looker) readUntilBlocked(pids []int, marks map[int]string) int {
 	has, left := make(chan string), make(chan struct{})
 	go func() {
 		for _, pid := range pids {
-			marks := marksIn(l.environ(pid))
+			m := marksIn(l.environ(pid))
 			select {
-			case has <- marks:
+			case has <- m:
 			case <-left:
 				l.mu.Lock()
 				delete(l.blocked, pid)
@@ -111,10 +239,7 @@ func (l *looker) readUntilBlocked(pids []int, procs map[int]proc) int {
 	for done := 0; done < len(pids); {
 		pid := pids[done]
 		select {
-		case marks := <-has:
-			p := procs[pid]
-			p.marks = marks
-			procs[pid] = p
+		case marks[pid] = <-has:
 			done, passed = done+1, 0
 		case <-ticker.C:
 			if passed++; passed < ticks {
@@ -130,18 +255,6 @@ func (l *looker) readUntilBlocked(pids []int, procs map[int]proc) int {
 	return len(pids)
 }
 
-// olderThanThis reports whether a process was started before this one, which then
-// has not started it.
-func olderThanThis(p proc) bool {
-	this := thisStart()
-	return len(p.start) < len(this) || len(p.start) == len(this) && p.start < this
-}
-
-var thisStart = sync.OnceValue(func() string {
-	p, _ := stat(os.Getpid())
-	return p.start
-})
-
 // numbered reports whether the numbers in /proc are those that this process uses for
 // others. They are not if /proc was mounted in another PID namespace.
 var numbered = sync.OnceValue(func() bool {
@@ -152,26 +265,77 @@ var numbered = sync.OnceValue(func() bool {
 // A proc is a process as of a look.
 type proc struct {
 	parent, group, session int
+	zombie                 bool
 	start                  string // in clock ticks since the machine started
 	marks                  string // separated by colons
 }
 
-func snapshot() map[int]proc {
-	procs := map[int]proc{}
+// list returns the processes that /proc lists from a position on; 0 is its beginning. The
+// position of a process depends on its number alone. An inode number there belongs to one
+// process: the next with its number gets another. If the system gives new inode numbers to
+// processes that it has listed before, these are examined for nothing.
+func list(from int64) (all []listed) {
 	if !numbered() {
-		return procs
+		return nil
 	}
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, d := range dirs {
-		pid, err := strconv.Atoi(filepath.Base(d))
-		if err != nil {
+	dir, err := syscall.Open("/proc", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = syscall.Close(dir) }()
+	if _, err := syscall.Seek(dir, from, io.SeekStart); err != nil {
+		return nil
+	}
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := syscall.ReadDirent(dir, buf)
+		if err == syscall.EINTR {
 			continue
 		}
-		if p, ok := stat(pid); ok {
-			procs[pid] = p
+		if err != nil || n <= 0 {
+			return all
 		}
+		all, from = appendListed(all, from, buf[:n])
 	}
-	return procs
+}
+
+// appendListed appends the entries of a directory that are processes. The entries are in the
+// format of the system call getdents64, and the first of them is at a position. It returns
+// the position of what follows, too.
+func appendListed(all []listed, at int64, entries []byte) ([]listed, int64) {
+	const next, length, name = 8, 16, 19 // the offsets of fields, see getdents(2)
+	for len(entries) > name {
+		size := int(binary.NativeEndian.Uint16(entries[length:]))
+		if size <= name || size > len(entries) {
+			break
+		}
+		text, _, _ := bytes.Cut(entries[name:size], []byte{0})
+		if pid, err := strconv.Atoi(string(text)); err == nil && pid > 0 {
+			all = append(all, listed{pid: pid, at: at, inode: binary.NativeEndian.Uint64(entries)})
+		}
+		at = int64(binary.NativeEndian.Uint64(entries[next:]))
+		entries = entries[size:]
+	}
+	return all, at
+}
+
+// newest returns the number of the process or thread that was started last, or 0.
+func newest() int {
+	data, _ := os.ReadFile("/proc/loadavg")
+	f := bytes.Fields(data)
+	if len(f) < 5 {
+		return 0
+	}
+	n, _ := strconv.Atoi(string(f[4]))
+	return n
+}
+
+// lap returns a time in which the system cannot give all numbers there are: a million
+// processes cannot be started in a second.
+func lap() time.Duration {
+	data, _ := os.ReadFile("/proc/sys/kernel/pid_max")
+	n, _ := strconv.Atoi(strings.TrimSpace(string(data)))
+	return time.Duration(n) * time.Microsecond
 }
 
 func stat(pid int) (proc, bool) {
@@ -182,8 +346,8 @@ func stat(pid int) (proc, bool) {
 	parent, err1 := strconv.Atoi(string(f[1]))
 	group, err2 := strconv.Atoi(string(f[2]))
 	session, err3 := strconv.Atoi(string(f[3]))
-	return proc{parent: parent, group: group, session: session, start: string(f[19])},
-		err1 == nil && err2 == nil && err3 == nil
+	p := proc{parent: parent, group: group, session: session, zombie: isZombie(f), start: string(f[19])}
+	return p, err1 == nil && err2 == nil && err3 == nil
 }
 
 // fields returns what follows the name in "pid (name) state parent group session … start …",
@@ -195,6 +359,9 @@ func fields(pid int) [][]byte {
 	}
 	return bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 }
+
+// isZombie reports whether a process has ended, and only its number is left.
+func isZombie(fields [][]byte) bool { return fields[0][0] == 'Z' || fields[0][0] == 'X' }
 
 // environ returns the environment of a process. That of another user's process, or of one
 // that has made itself unreadable, cannot be read.
@@ -220,7 +387,7 @@ func inExec(pid int) bool {
 		envEnd              = 51 - 3
 	)
 	f := fields(pid)
-	if len(f) <= envEnd || f[0][0] == 'Z' || f[0][0] == 'X' || string(f[envEnd]) != "0" {
+	if len(f) <= envEnd || isZombie(f) || string(f[envEnd]) != "0" {
 		return false
 	}
 	n, err := strconv.ParseUint(string(f[flags]), 10, 64)

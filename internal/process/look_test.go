@@ -4,6 +4,7 @@ package process
 
 import (
 	"bufio"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -18,21 +19,23 @@ func TestLooksAreBounded(t *testing.T) {
 		const first, fine = 1 << 30, 1<<30 + 100
 		free := make(chan struct{})
 		stuck := 0 // from first on
-		look := newLooker(func() map[int]proc {
-			procs := map[int]proc{fine: {start: "9" + thisStart()}} // younger than this process
+		look := newLooker(system{list: func(int64) []listed {
+			all := []listed{{pid: fine}}
 			for i := range stuck {
-				procs[first+i] = procs[fine]
+				all = append(all, listed{pid: first + i})
 			}
-			return procs
-		}, func(pid int) []byte {
+			return all
+		}, newest: func() int { return 0 }, stat: func(int) (proc, bool) {
+			return proc{}, true
+		}, environ: func(pid int) []byte {
 			if pid != fine {
 				<-free
 			}
 			return []byte(MarkVar + "=m\x00")
-		})
+		}})
 		marked := func() (pids []int) {
-			for pid, p := range look.look() {
-				if Mark("m").isIn(p.marks) {
+			for pid, p := range look.look(0) {
+				if (Mark{text: "m"}).isIn(p.marks) {
 					pids = append(pids, pid)
 				}
 			}
@@ -68,15 +71,16 @@ func TestLooksAreShared(t *testing.T) {
 		const pid = 1 << 30
 		made := 0
 		proceed := make(chan struct{})
-		look := newLooker(func() map[int]proc {
+		look := newLooker(system{list: func(int64) []listed {
 			made++
 			<-proceed
-			return map[int]proc{pid: {session: made}}
-		}, func(int) []byte { return nil })
+			return []listed{{pid: pid}}
+		}, newest: func() int { return 0 }, stat: func(int) (proc, bool) { return proc{session: made}, true },
+			environ: func(int) []byte { return nil }})
 		var wg sync.WaitGroup
 		seen := make([]int, 100)
 		for i := range seen {
-			wg.Go(func() { seen[i] = look.look()[pid].session })
+			wg.Go(func() { seen[i] = look.look(0)[pid].session })
 			if i == 0 {
 				synctest.Wait() // the first look is being made
 			}
@@ -88,6 +92,110 @@ func TestLooksAreShared(t *testing.T) {
 			t.Errorf("%d looks were made: %v", made, seen)
 		}
 	})
+}
+
+// TestListings: each process is in the listings that are made while it is there, and in none from before it
+// was started, as numbers are given again and again.
+func TestListings(t *testing.T) {
+	const numbers = 300
+	synctest.Test(t, func(t *testing.T) {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		type one struct {
+			inode  uint64
+			before int64     // listings
+			shows  time.Time // in listings
+		}
+		there := map[int]*one{}
+		newest, inodes, partial := 0, uint64(0), 0
+		look := newLooker(system{
+			lap:    numbers * time.Millisecond,
+			newest: func() int { return newest },
+			list: func(from int64) (all []listed) {
+				if from != 0 {
+					partial++
+				}
+				for pid := max(1, int(from)-100); pid <= numbers; pid++ {
+					if p := there[pid]; p != nil && !p.shows.After(time.Now()) {
+						all = append(all, listed{pid: pid, at: int64(pid) + 100, inode: p.inode})
+					}
+				}
+				return all
+			},
+		})
+		begin := func() {
+			time.Sleep(time.Millisecond + time.Microsecond)
+			for newest = newest%numbers + 1; there[newest] != nil; newest = newest%numbers + 1 {
+				time.Sleep(time.Millisecond)
+			}
+			inodes++
+			there[newest] = &one{inodes, look.listings.Load(), time.Now().Add(time.Duration(rnd.Int64N(int64(look.lap / 4))))}
+		}
+		end := func() {
+			for pid := range there {
+				delete(there, pid)
+				return
+			}
+		}
+		for range 20_000 {
+			switch n := rnd.IntN(200); {
+			case n < 100 && len(there) < numbers/2:
+				begin()
+			case n < 150:
+				if rnd.IntN(3) == 0 {
+					end()
+				}
+			case n == 150: // the system forgets inode numbers
+				for _, p := range there {
+					inodes++
+					p.inode = inodes
+				}
+			case n == 151:
+				time.Sleep(time.Duration(rnd.Int64N(int64(look.lap))))
+			case n == 152: // numbers begin again, perhaps more than once
+				for range rnd.IntN(3 * numbers) {
+					begin()
+					end()
+				}
+			default:
+				look.relist()
+				for pid, p := range there {
+					if p.shows.After(time.Now()) {
+						continue
+					}
+					i := slices.IndexFunc(look.known, func(l listed) bool { return l.pid == pid })
+					if i < 0 {
+						t.Fatalf("process %d is not listed", pid)
+					}
+					if look.known[i].first <= p.before {
+						t.Fatalf("process %d, from after listing %d, seems to be in listing %d", pid, p.before, look.known[i].first)
+					}
+				}
+				if len(look.known) > 3*numbers {
+					t.Fatalf("%d are known", len(look.known))
+				}
+			}
+		}
+		if partial < 100 {
+			t.Errorf("only %d listings were partial", partial)
+		}
+	})
+}
+
+// TestShortCommandsLeaveNothing: a daemon ends with its tree, however soon the command that has started it ends.
+func TestShortCommandsLeaveNothing(t *testing.T) {
+	needSetsid(t)
+	cfg, mark := sh(t, "")
+	cfg.Path, cfg.Args, cfg.NoStdin = "setsid", []string{"-f", "sleep", "1000"}, true
+	for range repeat(50) {
+		p := start(t, cfg)
+		if err := p.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ends(t, "the daemon is left", func() bool { return len(alive(mark)) == 0 })
+	}
 }
 
 // TestManyTreesEnd: however many trees end at once, none of their daemons is left.

@@ -26,14 +26,20 @@ const NoMark = "-"
 const maxMarks = 16
 
 // A Mark identifies the processes of a tree. The zero value is the mark of no process.
-type Mark string
+type Mark struct {
+	text  string // "" without a mark, see NoMark
+	since int64  // a listing of processes from before the tree was started; see looker
+}
+
+// String returns the part of the value of [MarkVar] that is this mark, or "".
+func (m Mark) String() string { return m.text }
 
 // Marked adds a new mark to an environment and returns both. A nil environment is that
 // of this process. If the environment asks for no mark, see [NoMark], or the system
-// offers no way to find marks, the mark is "".
+// offers no way to find marks, no process has the mark.
 func Marked(env []string) ([]string, Mark) {
 	if !numbered() {
-		return env, ""
+		return env, Mark{}
 	}
 	if env == nil {
 		env = os.Environ()
@@ -45,10 +51,10 @@ func Marked(env []string) ([]string, Mark) {
 		}
 	}
 	if was == NoMark {
-		return append(out, MarkVar+"="+NoMark), ""
+		return append(out, MarkVar+"="+NoMark), newMark("")
 	}
-	m := Mark(rand.Text())
-	marks := append(strings.FieldsFunc(was, func(c rune) bool { return c == ':' }), string(m))
+	m := newMark(rand.Text())
+	marks := append(strings.FieldsFunc(was, func(c rune) bool { return c == ':' }), m.text)
 	return append(out, MarkVar+"="+strings.Join(marks[max(0, len(marks)-maxMarks):], ":")), m
 }
 
@@ -67,7 +73,7 @@ func Unmarked(env []string) []string {
 // isIn reports whether the mark is one of marks, which colons separate.
 func (m Mark) isIn(marks string) bool {
 	for one := range strings.SplitSeq(marks, ":") {
-		if one != "" && one == string(m) {
+		if one != "" && one == m.text {
 			return true
 		}
 	}

@@ -51,10 +51,11 @@ func cutLoose(t *testing.T, line string, above int) int {
 		if !ok {
 			t.Fatal("the daemon has ended")
 		}
-		procs := snapshot()
+		procs := map[int]proc{}
 		hasChild := false
-		for _, c := range procs {
-			hasChild = hasChild || c.parent == pid
+		for _, l := range list(0) {
+			procs[l.pid], _ = stat(l.pid)
+			hasChild = hasChild || procs[l.pid].parent == pid
 		}
 		for up := p.parent; up > 1; up = procs[up].parent {
 			if up == above {
@@ -162,7 +163,7 @@ func TestDaemonsStay(t *testing.T) {
 // TestMarked: trees within trees have all marks, up to a bound, and what is below one has that.
 func TestMarked(t *testing.T) {
 	env, outer := Marked([]string{"A=1", MarkVar + "=a:b", "B=2"})
-	if want := []string{"A=1", "B=2", MarkVar + "=a:b:" + string(outer)}; !slices.Equal(env, want) {
+	if want := []string{"A=1", "B=2", MarkVar + "=a:b:" + outer.text}; !slices.Equal(env, want) {
 		t.Errorf("%q", env)
 	}
 	var inner Mark
@@ -170,16 +171,21 @@ func TestMarked(t *testing.T) {
 		env, inner = Marked(env)
 	}
 	text := marksIn([]byte(strings.Join(env, "\x00") + "\x00"))
-	if outer == inner || !outer.isIn(text) || !inner.isIn(text) || Mark("c").isIn(text) || Mark("1").isIn(text) {
+	for _, other := range []Mark{{}, {text: "c"}, {text: "1"}} {
+		if other.isIn(text) {
+			t.Errorf("%q has the mark %q", env, other)
+		}
+	}
+	if outer == inner || !outer.isIn(text) || !inner.isIn(text) {
 		t.Errorf("%q", env)
 	}
 	for range 2 * maxMarks {
 		env, inner = Marked(env)
 	}
-	if n := strings.Count(env[len(env)-1], ":"); n != maxMarks-1 || !strings.HasSuffix(env[len(env)-1], string(inner)) {
+	if n := strings.Count(env[len(env)-1], ":"); n != maxMarks-1 || !strings.HasSuffix(env[len(env)-1], inner.text) {
 		t.Errorf("%q", env)
 	}
-	if env, m := Marked([]string{MarkVar + "=-"}); m != "" || !slices.Equal(env, []string{MarkVar + "=-"}) {
+	if env, m := Marked([]string{MarkVar + "=-"}); m.text != "" || !slices.Equal(env, []string{MarkVar + "=-"}) {
 		t.Errorf("%q, %q", env, m)
 	}
 }

@@ -166,7 +166,7 @@ func command(cfg *Config) (*exec.Cmd, error) {
 	}
 	cmd := &exec.Cmd{Path: path, Args: append([]string{cfg.Path}, cfg.Args...), Dir: cfg.Dir, Env: cfg.Env}
 	if cfg.session {
-		cmd.Env = Unmarked(cmd.Environ())
+		cmd.Env, cfg.mark = Unmarked(cmd.Environ()), newMark("")
 	} else {
 		cmd.Env, cfg.mark = Marked(cmd.Environ())
 	}

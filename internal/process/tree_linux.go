@@ -17,13 +17,16 @@ type strays map[int]string
 // strays that are known, and what has the mark of the tree. It reports whether
 // there was a new one.
 func (s *strays) find(child, group int, mark Mark) bool {
-	if child == 0 && group == 0 && len(*s) == 0 && mark == "" {
+	if child == 0 && group == 0 && len(*s) == 0 && mark.text == "" {
 		return false
 	}
-	procs := looks.look()
-	found := s.among(procs, kin{
-		child: child, group: group, mark: mark, session: procs[os.Getpid()].session, above: above(),
-	})
+	procs := looks().look(mark.since)
+	k := kin{child: child, group: group, mark: mark, above: above()}
+	if mark.text == "" {
+		self, _ := stat(os.Getpid())
+		k.session = self.session
+	}
+	found := s.among(procs, k)
 	for _, pid := range found {
 		if *s == nil {
 			*s = strays{}
@@ -37,7 +40,7 @@ func (s *strays) find(child, group int, mark Mark) bool {
 type kin struct {
 	child, group int            // of the tree; 0 if there is none
 	mark         Mark           // without one, sessions of their own are kept: see NoMark
-	session      int            // of this process
+	session      int            // of this process; not used with a mark
 	above        map[int]string // this process and its ancestors: never strays
 }
 
@@ -64,7 +67,7 @@ func (s strays) among(procs map[int]proc, k kin) (found []int) {
 	}
 	child, there := procs[k.child]
 	stays := func(p proc) bool {
-		return k.mark == "" && p.session != k.session && (k.group <= 1 || p.session != k.group) &&
+		return k.mark.text == "" && p.session != k.session && (k.group <= 1 || p.session != k.group) &&
 			(!there || p.session != child.session)
 	}
 	for pid, p := range procs {
@@ -93,15 +96,17 @@ var above = sync.OnceValue(func() map[int]string {
 	return out
 })
 
+func newMark(text string) Mark { return Mark{text, looks().seen()} }
+
 // Find returns the processes that have a mark, each with the time at which it was
 // started, in clock ticks since the machine was: that tells it from another that
 // was given its number later.
 func (m Mark) Find() map[int]string {
-	if m == "" {
+	if m.text == "" {
 		return nil
 	}
 	out := map[int]string{}
-	for pid, p := range looks.look() {
+	for pid, p := range looks().look(m.since) {
 		if m.isIn(p.marks) {
 			out[pid] = p.start
 		}

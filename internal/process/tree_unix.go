@@ -12,6 +12,9 @@ import (
 
 const separators = "/"
 
+// maxRounds bounds what is repeated because processes start others meanwhile.
+const maxRounds = 8
+
 // shell runs the watchdog.
 var shell = "/bin/sh"
 
@@ -67,7 +70,7 @@ func (t *tree) startWatchdog() error {
 		return err
 	}
 	stdin, hold, said, stdout := files[0], files[1], files[2], files[3]
-	p, err := os.StartProcess(shell, []string{shell, "-c", watch, "acp-watchdog", string(t.mark)}, &os.ProcAttr{
+	p, err := os.StartProcess(shell, []string{shell, "-c", watch, "acp-watchdog", t.mark.text}, &os.ProcAttr{
 		Dir:   "/", // not in the way of anything
 		Env:   []string{"PATH=/usr/bin:/bin"},
 		Files: []*os.File{stdin, stdout, nil},
@@ -159,7 +162,7 @@ func (t *tree) kill() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.strays.find(t.child, t.group, t.mark) || t.strays.any() {
-		for range 8 {
+		for range maxRounds {
 			t.signal(syscall.SIGSTOP)
 			if !t.strays.find(t.child, t.group, t.mark) {
 				break
@@ -175,7 +178,7 @@ func (t *tree) end() {
 	defer t.mu.Unlock()
 	t.strays.find(t.child, t.group, t.mark)
 	t.signal(syscall.SIGKILL)
-	for range 8 { // what strays have started meanwhile
+	for range maxRounds { // what strays have started meanwhile
 		if !t.strays.any() || !t.strays.find(t.child, t.group, t.mark) {
 			break
 		}
@@ -187,7 +190,7 @@ func (t *tree) end() {
 		_, _ = t.leader.Wait()
 		t.leader = nil
 	}
-	t.group, t.child = 0, 0
+	t.group, t.child, t.mark = 0, 0, Mark{} // what belongs to the tree has ended
 }
 
 // signalName returns the name of the signal that ended a process, or "".

@@ -45,7 +45,7 @@ func TestReaped(t *testing.T) {
 	t.Run("watchdog", func(t *testing.T) {
 		for _, forget := range []bool{false, true} {
 			pid, stop := bystander(t)
-			dog, err := watch(pid, "")
+			dog, err := watch(pid, process.Mark{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -298,7 +298,7 @@ func watch(session int, mark process.Mark) (*watchdog, error) {
 		return nil, err
 	}
 	defer r.Close()
-	p, err := os.StartProcess(shell, []string{shell, "-c", script, "acp-watchdog", fmt.Sprint(session), string(mark)}, &os.ProcAttr{
+	p, err := os.StartProcess(shell, []string{shell, "-c", script, "acp-watchdog", fmt.Sprint(session), mark.String()}, &os.ProcAttr{
 		Dir:   "/",
 		Env:   []string{"PATH=/usr/bin:/bin"},
 		Files: []*os.File{r, nil, nil},
