@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -15,7 +16,7 @@ import (
 func linked(t *testing.T, a *Agent, v int) (*ClientSession, *AgentConn) {
 	t.Helper()
 	ours, theirs := Pipe()
-	agent, err := a.Connect(t.Context(), ours)
+	agent, err := logged(t, a).Connect(t.Context(), ours)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +108,7 @@ func TestCloseEndsTurns(t *testing.T) {
 						cause := make(chan error, 1)
 						agent := &Agent{
 							CancelGrace: 3 * time.Second,
+							Logger:      logtest.New(t),
 							Prompt: func(ctx context.Context, turn *Turn) (StopReason, error) {
 								context.AfterFunc(ctx, func() { cause <- context.Cause(ctx) })
 								return tt.hook(ctx, turn)

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -29,11 +31,18 @@ type rawClient struct {
 	answer map[string]func(ctx context.Context, params json.RawMessage) (any, error)
 }
 
+// logged returns an agent whose failures are in the output of the test.
+func logged(t *testing.T, a *Agent) *Agent {
+	b := *a
+	b.Logger = cmp.Or(a.Logger, logtest.New(t))
+	return &b
+}
+
 // dial connects a raw client to an agent without initializing.
 func dial(t *testing.T, a *Agent) *rawClient {
 	t.Helper()
 	ours, theirs := jsonrpc.Pipe()
-	conn, err := a.Connect(t.Context(), Over(theirs))
+	conn, err := logged(t, a).Connect(t.Context(), Over(theirs))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/google/go-cmp/cmp"
 )
@@ -27,6 +28,11 @@ func bridgedOver(t *testing.T, a *Agent, agentVersion int, c *Client, clientVers
 	t.Helper()
 	a.MinVersion, a.MaxVersion = agentVersion, agentVersion
 	c.MinVersion, c.MaxVersion = clientVersion, clientVersion
+	log := logtest.New(t)
+	a, client := logged(t, a), *c
+	if client.Logger == nil {
+		client.Logger = log
+	}
 	agentEnd, bridgeDown := jsonrpc.Pipe()
 	bridgeUp, clientEnd := Pipe()
 	var wg sync.WaitGroup
@@ -36,11 +42,11 @@ func bridgedOver(t *testing.T, a *Agent, agentVersion int, c *Client, clientVers
 		}
 	})
 	wg.Go(func() {
-		if err := (&Bridge{Agent: Over(bridgeDown)}).Serve(t.Context(), bridgeUp); err != nil && t.Context().Err() == nil {
+		if err := (&Bridge{Agent: Over(bridgeDown), Logger: log}).Serve(t.Context(), bridgeUp); err != nil && t.Context().Err() == nil {
 			t.Errorf("bridge: %v", err)
 		}
 	})
-	conn, err := c.Connect(t.Context(), clientEnd)
+	conn, err := client.Connect(t.Context(), clientEnd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +259,7 @@ func TestBridgeNoAgent(t *testing.T) {
 	bridgeUp, clientEnd := Pipe()
 	served := make(chan error, 1)
 	go func() {
-		served <- (&Bridge{Agent: Command(missing)}).Serve(t.Context(), bridgeUp)
+		served <- (&Bridge{Agent: Command(missing), Logger: logtest.New(t)}).Serve(t.Context(), bridgeUp)
 	}()
 	if _, err := (&Client{MaxVersion: 1}).Connect(t.Context(), clientEnd); code(err) != jsonrpc.CodeInternalError {
 		t.Errorf("connected: %v", err)

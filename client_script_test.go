@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -185,6 +187,7 @@ func clientLink(t *testing.T, c Client, version int, caps string) (*ClientConn, 
 	ours, theirs := jsonrpc.Pipe()
 	a := newClientScript(t, ours)
 	c.MaxVersion = version
+	c.Logger = cmp.Or(c.Logger, logtest.New(t))
 	type result struct {
 		conn *ClientConn
 		err  error

@@ -39,6 +39,7 @@ var layers = map[string][]string{
 	"internal/sample":     {},
 	"internal/registry":   {"acpv1", "acpv2", "internal/wire", "jsonrpc"},
 	"internal/leaktest":   {},
+	"internal/logtest":    {},
 	"internal/long":       {},
 	"internal/remotetest": {""},
 	"internal/sizetest":   {},

@@ -1,6 +1,7 @@
 package acphttp_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/internal/remotetest"
 )
 
@@ -70,6 +72,7 @@ func listen(h http.Handler) (transport *http.Transport, stop func()) {
 func inBubble(t *testing.T, s *acphttp.Server, f func(t *testing.T, c *rawClient)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		s.Logger = cmp.Or(s.Logger, logtest.New(t))
 		transport, stop := listen(s)
 		c := &rawClient{t: t, url: "http://agent/acp", client: &http.Client{Transport: transport}}
 		defer func() {
@@ -223,6 +226,7 @@ func TestStalledSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var ends chan error
 			agent := remotetest.Counting()
+			agent.Logger = logtest.New(t)
 			run := agent.Prompt
 			agent.Prompt = func(ctx context.Context, turn *acp.Turn) (acp.StopReason, error) {
 				reason, err := run(ctx, turn)

@@ -1,6 +1,7 @@
 package acphttp_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/internal/remotetest"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -92,6 +94,7 @@ func withClient(t *testing.T, s *acphttp.Server, client *acp.Client, f func(t *t
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		o := new(outage)
+		s.Logger = cmp.Or(s.Logger, logtest.New(t))
 		transport, stop := listen(o.around(s))
 		conn, err := client.Connect(t.Context(), &acphttp.Transport{URL: "http://agent/acp", Client: &http.Client{Transport: transport}})
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/internal/logtest"
 )
 
 // A pausing is a WebSocket whose peer reads for a moment each time it is let. While a
@@ -93,9 +95,9 @@ func (p *pausing) Close(code int, _ string) bool {
 // WebSocket, although no ping reaches it. After the timeout it loses it.
 func TestPause(t *testing.T) {
 	note := []byte(`{"jsonrpc":"2.0","method":"_x"}`)
-	for name, begin := range map[string]func(p *pausing) (stop func()){
-		"server": func(p *pausing) func() {
-			s := &acphttp.Server{Upgrade: p, Serve: func(ctx context.Context, t acp.Transport) error {
+	for name, begin := range map[string]func(p *pausing, log *slog.Logger) (stop func()){
+		"server": func(p *pausing, log *slog.Logger) func() {
+			s := &acphttp.Server{Upgrade: p, Logger: log, Serve: func(ctx context.Context, t acp.Transport) error {
 				stream, err := t.Open(ctx)
 				if err != nil {
 					return err
@@ -109,7 +111,7 @@ func TestPause(t *testing.T) {
 			done := upgraded(s, p)
 			return func() { <-done }
 		},
-		"client": func(p *pausing) func() {
+		"client": func(p *pausing, _ *slog.Logger) func() {
 			stream := acphttp.NewMessageStream(p, acphttp.MessageOptions{})
 			done := make(chan struct{})
 			go func() {
@@ -126,7 +128,7 @@ func TestPause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPausing()
-				stop := begin(p)
+				stop := begin(p, logtest.New(t))
 				for i := range 5 {
 					time.Sleep(57 * time.Second)
 					select {

@@ -1,6 +1,7 @@
 package acphttp_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -8,12 +9,14 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/internal/remotetest"
 )
 
 // serve starts a server.
 func serve(t *testing.T, s *acphttp.Server) string {
 	t.Helper()
+	s.Logger = cmp.Or(s.Logger, logtest.New(t))
 	web := httptest.NewUnstartedServer(s)
 	web.Config.Protocols = new(http.Protocols)
 	web.Config.Protocols.SetHTTP1(true)

@@ -1,6 +1,7 @@
 package acpws_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acptest"
 	"github.com/goacp/acp/acpws"
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/internal/remotetest"
 	"github.com/goacp/acp/jsonrpc"
@@ -25,6 +27,7 @@ import (
 func serve(t *testing.T, s *acphttp.Server) string {
 	t.Helper()
 	s.Upgrade = acpws.Upgrader{}
+	s.Logger = cmp.Or(s.Logger, logtest.New(t))
 	web := httptest.NewServer(s)
 	t.Cleanup(func() {
 		_ = s.Close(context.Background())
