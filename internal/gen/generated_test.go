@@ -61,13 +61,13 @@ func TestRun(t *testing.T) {
 	}
 	root := workspace(t)
 	var out bytes.Buffer
-	if err := run([]string{"-root", root, "-check"}, &out); err == nil || !strings.Contains(err.Error(), "run go generate ./...") {
+	if err := run([]string{"-root", root, "-check"}, &out, &out); err == nil || !strings.Contains(err.Error(), "run go generate ./...") {
 		t.Errorf("nothing generated yet: %v", err)
 	}
-	if err := run([]string{"-root", root}, &out); err != nil {
+	if err := run([]string{"-root", root}, &out, &out); err != nil {
 		t.Fatal(err)
 	}
-	if err := run([]string{"-root", root, "-check"}, &out); err != nil {
+	if err := run([]string{"-root", root, "-check"}, &out, &out); err != nil {
 		t.Error(err)
 	}
 	// A changed file, a missing one and one too many are stale; a hand-written
@@ -79,14 +79,14 @@ func TestRun(t *testing.T) {
 	}
 	put(t, filepath.Join(root, "acpv2/old_gen.go"), header+"\npackage acpv2\n")
 	put(t, filepath.Join(root, "acpv2/doc.go"), "package acpv2\n")
-	err := run([]string{"-root", root, "-check"}, &out)
+	err := run([]string{"-root", root, "-check"}, &out, &out)
 	if err == nil || err.Error() != "stale, run go generate ./...: acpv1/content_gen.go acpv2/content_gen.go acpv2/old_gen.go" {
 		t.Errorf("%v", err)
 	}
-	if err := run([]string{"-root", root}, &out); err != nil {
+	if err := run([]string{"-root", root}, &out, &out); err != nil {
 		t.Fatal(err)
 	}
-	if err := run([]string{"-root", root, "-check"}, &out); err != nil {
+	if err := run([]string{"-root", root, "-check"}, &out, &out); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "acpv2/old_gen.go")); !os.IsNotExist(err) {
@@ -109,11 +109,11 @@ func TestRunErrors(t *testing.T) {
 		{"make", `unknown argument "make"`},
 		{"-nonsense", "flag provided but not defined"},
 	} {
-		if err := run(append([]string{"-root", root}, strings.Fields(x.args)...), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), x.want) {
+		if err := run(append([]string{"-root", root}, strings.Fields(x.args)...), t.Output(), t.Output()); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v", x.args, err)
 		}
 	}
-	if err := run([]string{"-h"}, &bytes.Buffer{}); err != nil {
+	if err := run([]string{"-h"}, t.Output(), t.Output()); err != nil {
 		t.Errorf("-h: %v", err)
 	}
 	broken := func(name, text, want string) {
@@ -127,7 +127,7 @@ func TestRunErrors(t *testing.T) {
 		} else {
 			put(t, schema(name), text)
 		}
-		if err := run([]string{"-root", root}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := run([]string{"-root", root}, t.Output(), t.Output()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
@@ -142,7 +142,7 @@ func TestRunErrors(t *testing.T) {
 		t.Error("files were written in spite of the error")
 	}
 	put(t, filepath.Join(root, "acpv1"), "a file in the way")
-	if err := run([]string{"-root", root}, &bytes.Buffer{}); err == nil {
+	if err := run([]string{"-root", root}, t.Output(), t.Output()); err == nil {
 		t.Error("a file in the place of a package is no error")
 	}
 }

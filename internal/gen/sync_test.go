@@ -141,7 +141,7 @@ func TestSync(t *testing.T) {
 	put(t, filepath.Join(dir, "package.json"), `{"name":"@some/protocol","version":"1.2.3"}`)
 	put(t, filepath.Join(root, "schema", "docs.txt"), "kept")
 	var out bytes.Buffer
-	if err := run([]string{"-root", root, "sync", dir}, &out); err != nil {
+	if err := run([]string{"-root", root, "sync", dir}, &out, &out); err != nil {
 		t.Fatal(err)
 	}
 	source := "version @some/protocol 1.2.3\n"
