@@ -18,6 +18,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -205,6 +206,7 @@ func TestBuiltInRefuses(t *testing.T) {
 		{"hook", &acp.Agent{
 			Prompt:     func(context.Context, *acp.Turn) (acp.StopReason, error) { return acp.StopEndTurn, nil },
 			Initialize: func(context.Context, *acp.AgentConn) (json.RawMessage, error) { return nil, errors.New("no") },
+			Logger:     logtest.New(t),
 		}, exitcode.Protocol},
 		{"version", &acp.Agent{
 			Prompt:     func(context.Context, *acp.Turn) (acp.StopReason, error) { return acp.StopEndTurn, nil },

@@ -19,6 +19,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -101,7 +102,7 @@ func TestRestoreFails(t *testing.T) {
 			return acp.StopEndTurn, turn.Say("kept")
 		}})
 		id, conversation := talkOnce(t, cfg, "one")
-		cfg.BuiltIn = &acp.Agent{Prompt: cfg.BuiltIn.Prompt, ResumeSession: func(_ context.Context, s *acp.AgentSession, _ bool) error {
+		cfg.BuiltIn = &acp.Agent{Logger: logtest.New(t), Prompt: cfg.BuiltIn.Prompt, ResumeSession: func(_ context.Context, s *acp.AgentSession, _ bool) error {
 			if err := s.Send(&acp.AgentMessageChunk{MessageID: "x", Content: acp.Text("half")}); err != nil {
 				return err
 			}
