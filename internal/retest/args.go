@@ -32,7 +32,7 @@ func split(args []string) (c call, again bool) {
 			c.rest = args
 			return c, true
 		case !isFlag: // a package
-		case slices.Contains([]string{"c", "json", "list", "n", "fuzz", "exec", "bench"}, name):
+		case slices.Contains([]string{"c", "json", "list", "n", "fuzz", "bench"}, name):
 			return call{}, false
 		case hasValue || slices.Contains(switches, name) || len(args) == 1:
 			c.flags = append(c.flags, args[0])

@@ -4,12 +4,10 @@
 // builds it under the name go, puts it first in PATH, and names the real go command in $RETEST_GO.
 //
 // What cannot be pardoned fails at once: a data race, a package that does not build, more than [maxAgain]
-// failures. Of a test program that ended early, as in a panic, all tests run again. With $RETEST_QUIET set, a
-// go test that passes fails all the same if it printed anything but its lines of packages: noise hides failures.
+// failures. Of a test program that ended early, as in a panic, all tests run again.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +37,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "retest:", err)
 		os.Exit(2)
 	}
-	r := runner{run: command(ctx, tool, environ), out: os.Stdout, err: os.Stderr, quiet: os.Getenv("RETEST_QUIET") != ""}
+	r := runner{run: command(ctx, tool, environ), out: os.Stdout, err: os.Stderr}
 	status, flaky := r.start(os.Args[1:])
 	if err := note(os.Getenv("RETEST_FLAKY"), flaky); err != nil {
 		fmt.Fprintln(os.Stderr, "retest: cannot note the tests that depend on chance:", err)
@@ -105,7 +103,6 @@ type runner struct {
 	// run runs the go command. Its error says why the command has no status of its own.
 	run      func(args []string, out, err io.Writer) (int, error)
 	out, err io.Writer
-	quiet    bool // tests that pass may not print anything
 }
 
 // status returns the exit status of a command that was run, or 2 if it has none.
@@ -123,13 +120,8 @@ func (r runner) start(args []string) (status int, flaky []string) {
 	if !again {
 		return r.status(r.run(args, r.out, r.err)), nil
 	}
-	var seen, errs output
-	status = r.status(r.run(args, io.MultiWriter(r.out, &seen), io.MultiWriter(r.err, &errs)))
-	if noise := cmp.Or(seen.noise, errs.noise); status == 0 && r.quiet && noise != "" {
-		fmt.Fprintf(r.err, "retest: the tests pass, but print more than that: %s\n", noise)
-		return 1, nil
-	}
-	if status == 0 {
+	var seen output
+	if status = r.status(r.run(args, io.MultiWriter(r.out, &seen), r.err)); status == 0 {
 		return 0, nil
 	}
 	failures, err := seen.failures()

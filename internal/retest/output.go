@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,7 +25,6 @@ type output struct {
 	failed   []string // tests of the package under way, in the order of their lines
 	finished bool     // its program came to the end of its tests
 
-	noise string // the first line that names no package and is not empty
 	found []failure
 	fatal error // the first failure that is not run again
 }
@@ -53,11 +51,9 @@ func (o *output) read(line string) {
 		o.fail(errors.New("there was a data race"))
 	case strings.HasPrefix(line, "ok  \t"):
 		o.next()
-	case strings.HasPrefix(line, "?   \t"):
 	case strings.HasPrefix(line, "FAIL\t"):
 		o.end(strings.TrimPrefix(line, "FAIL\t"))
 	default:
-		o.noise = cmp.Or(o.noise, line)
 		if name, ok := strings.CutPrefix(strings.TrimLeft(line, " "), "--- FAIL: "); ok {
 			name, _, _ = strings.Cut(name, " ")
 			o.failed = append(o.failed, name)

@@ -37,6 +37,7 @@ func TestSplit(t *testing.T) {
 		{"test -coverpkg=./... -coverprofile p ./...", failure{"x/p", "TestA"}, "test -count=1 -run=^TestA$ x/p"},
 		{"test ./p -values 2000", failure{"x/p", "TestA"}, "test -values=2000 -count=1 -run=^TestA$ x/p"},
 		{"test ./p -cluster -timeout 1m", failure{"x/p", "TestA"}, "test -cluster -timeout=1m -count=1 -run=^TestA$ x/p"},
+		{"test -race -exec ./quiet work", failure{"x/p", "TestA"}, "test -race -exec=./quiet -count=1 -run=^TestA$ x/p"},
 		{"test ./p -args -run x", failure{"x/p", "TestA"}, "test -count=1 -run=^TestA$ x/p -args -run x"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
@@ -139,33 +140,6 @@ func TestAgain(t *testing.T) {
 				t.Errorf("status %d: %s\n%s", status, diff, &out)
 			}
 		})
-	}
-}
-
-// TestQuiet: tests that pass may have to be quiet.
-func TestQuiet(t *testing.T) {
-	for _, tt := range []struct {
-		out, err string
-		loud     int
-	}{
-		{"ok  \tx/p\t0.1s\n?   \tx/q\t[no test files]\nok  \tx/r\t(cached)\n", "", 0},
-		{"2026/11/29 x\nok  \tx/p\t0.1s\n", "", 1},
-		{"ok  \tx/p\t0.1s\n", "go: downloading x\n", 1},
-	} {
-		for _, quiet := range []bool{false, true} {
-			r := runner{out: t.Output(), err: t.Output(), quiet: quiet, run: func(_ []string, o, e io.Writer) (int, error) {
-				_, err1 := io.WriteString(o, tt.out)
-				_, err2 := io.WriteString(e, tt.err)
-				return 0, errors.Join(err1, err2)
-			}}
-			want := 0
-			if quiet {
-				want = tt.loud
-			}
-			if status, _ := r.start([]string{"test", "work"}); status != want {
-				t.Errorf("%q, quiet %t: status %d", tt.out+tt.err, quiet, status)
-			}
-		}
 	}
 }
 
