@@ -4,8 +4,8 @@ go 1.26.0
 
 require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
-	github.com/goacp/acp v0.0.0
-	github.com/goacp/acp/acpws v0.0.0
+	github.com/goacp/acp v0.1.0
+	github.com/goacp/acp/acpws v0.1.0
 	github.com/google/go-cmp v0.7.0
 	github.com/openai/openai-go/v3 v3.96.0
 	golang.org/x/tools v0.52.0

@@ -52,6 +52,9 @@ func build(t *testing.T, dir, pkg string) string {
 			cmd := exec.Command("go", "build", "-o", bin, pkg)
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "GOWORK=off")
+			if dir != "." { // Other modules are in the workspace of the repository.
+				cmd.Env = append(cmd.Env, "GOWORK=")
+			}
 			if out, err := cmd.CombinedOutput(); err != nil {
 				return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 			}

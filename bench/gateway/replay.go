@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -249,6 +250,7 @@ func stored(ctx context.Context, b *bench) (rows []row, err error) {
 	dir := filepath.Join(home, "acp", "gateway")
 	seed := exec.CommandContext(ctx, "go", "run", "./internal/test/seed", dir, fmt.Sprint(count), "10")
 	seed.Dir = filepath.Join(b.root, "cmd/acp")
+	seed.Env = append(os.Environ(), "GOWORK=") // the one of the repository
 	if out, err := seed.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("seed: %w: %s", err, out)
 	}

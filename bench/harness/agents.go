@@ -109,7 +109,7 @@ func (h *harness) command(ctx context.Context, a agent) (command []string, versi
 		bin := filepath.Join(h.dir, "acp")
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", bin, ".")
 		cmd.Dir = filepath.Join("..", "cmd", "acp")
-		cmd.Env = append(os.Environ(), "GOWORK=off")
+		cmd.Env = append(os.Environ(), "GOWORK=") // the one of the repository
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, "", fmt.Errorf("build: %w\n%s", err, out)
 		}

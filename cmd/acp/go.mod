@@ -18,8 +18,8 @@ require (
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/creack/pty v1.1.24
 	github.com/evanw/esbuild v0.28.2
-	github.com/goacp/acp v0.0.0
-	github.com/goacp/acp/acpws v0.0.0
+	github.com/goacp/acp v0.1.0
+	github.com/goacp/acp/acpws v0.1.0
 	github.com/google/go-cmp v0.7.0
 	github.com/google/jsonschema-go v0.4.3
 	github.com/hinshun/vt10x v0.0.0-20220301184237-5011da428d02
@@ -117,12 +117,8 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace github.com/goacp/acp => ../../
-
 tool (
 	golang.org/x/perf/cmd/benchstat
 	golang.org/x/vuln/cmd/govulncheck
 	honnef.co/go/tools/cmd/staticcheck
 )
-
-replace github.com/goacp/acp/acpws => ../../acpws

@@ -257,7 +257,7 @@ func build(t *testing.T, dir, pkg string) string {
 		once = sync.OnceValues(func() (string, error) {
 			cmd := exec.Command("go", "build", "-o", bin, pkg)
 			cmd.Dir = filepath.Join("..", "..", dir)
-			cmd.Env = append(os.Environ(), "GOWORK=off")
+			cmd.Env = append(os.Environ(), "GOWORK=") // the one of the repository
 			if out, err := cmd.CombinedOutput(); err != nil {
 				return "", fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, out)
 			}
