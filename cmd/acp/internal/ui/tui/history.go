@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/adrg/xdg"
 )
 
 // The bounds of the history of one project.
@@ -28,10 +27,11 @@ type history struct {
 	lines []string
 }
 
-// historyPath returns the file of a project. Its name is a hash of the project's directory.
+// historyPath returns the file of a project, or "" without a directory for it. Its name is a hash of
+// the project's directory.
 func historyPath(dir, cwd string) string {
 	if dir == "" {
-		dir = filepath.Join(xdg.StateHome, "acp")
+		return ""
 	}
 	sum := sha256.Sum256([]byte(cwd))
 	return filepath.Join(dir, "history", hex.EncodeToString(sum[:8])+".jsonl")

@@ -11,6 +11,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,8 +45,8 @@ type Options struct {
 	Prompt string
 	// In and Out are the terminal; nil means standard input and output.
 	In, Out *os.File
-	// StateDir is the directory for the history of what the user types; "" means the XDG
-	// state directory.
+	// StateDir is the directory for the history of what the user types; "" means that of the
+	// settings of App.
 	StateDir string
 	// NoBell disables the bell, which rings when the agent needs the user and the terminal
 	// does not have the focus.
@@ -197,6 +198,7 @@ func (o *Options) setDefaults() error {
 		}
 		o.ui = &cfg.UI
 		o.NoBell = o.NoBell || !cfg.UI.Notify
+		o.StateDir = cmp.Or(o.StateDir, cfg.Dirs.State)
 	}
 	return nil
 }
