@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test test-long race lint cross types vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-tap bench-web bench-gateway bench-cluster bench-network torture bench-harness docs steady ci
+.PHONY: help test test-long race lint cross types vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-tap bench-web bench-gateway bench-cluster bench-network torture bench-harness docs release-test steady ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ bench-harness: ## give six agents the same tasks and write bench/HARNESS.md (abo
 
 docs: ## write docs/cli.md and the pictures of the terminal in docs/screens/ anew
 	cd cmd/acp && go test ./internal/cli -run TestDocs -update && go test ./internal/test/screens -update
+
+release-test: ## release this commit in a clone that is thrown away, and install it from there
+	.ci/release-test
 
 ci: ## what CI runs
 	.ci/run

@@ -36,6 +36,7 @@ var layers = map[string][]string{
 	"backend":                {"exitcode", "grant", "history", "launch", "mcp", "ownmeta", "pty", "relay", "remembered", "remote", "roster", "safetext", "store", "title"},
 	"changes":                {},
 	"cross":                  {},
+	"release":                {},
 	"cli":                    {"app", "cli/agent", "cli/agents", "cli/attach", "cli/audit", "cli/auth", "cli/bridge", "cli/cancel", "cli/chat", "cli/check", "cli/completion", "cli/config", "cli/connect", "cli/devices", "cli/docs", "cli/exec", "cli/models", "cli/node", "cli/serve", "cli/sessions", "cli/tap", "cli/trace", "cli/version", "config", "exitcode", "holder", "interrupt", "isolate", "mcp", "roster", "safetext", "store"},
 	"cli/agent":              {"agent", "app", "exitcode"},
 	"cli/agents":             {"app", "config", "exitcode", "launch", "mcp", "remembered", "roster", "safetext"},

@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,33 +32,56 @@ type Info struct {
 	Commit   string `json:"commit,omitempty"`
 	Time     string `json:"time,omitempty"`     // of the commit, RFC 3339
 	Modified bool   `json:"modified,omitempty"` // the checkout differed from the commit
+	Released bool   `json:"released,omitempty"` // a release that was made from the commit
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	Protocol []int  `json:"protocolVersions"`
 }
 
+// A release is one of the program: its version (v1.2.3), the commit that it was made from, and the time
+// of that (RFC 3339). The commit of the release itself, which has the tags, follows that one and changes
+// nothing but what names the version. It cannot contain its own hash.
+type release struct{ version, commit, time string }
+
+// pseudo matches the version that the go command gives to a commit without a tag.
+var pseudo = regexp.MustCompile(`^v.*[-.][0-9]{14}-([0-9a-f]{12})$`)
+
 // Read returns what the build has recorded about the program. A build from a checkout without a
-// version is called 0.0.0-devel.
+// version is called 0.0.0-devel. A build that has recorded no commit, as the go command does for
+// modules that it has downloaded, is of the commit that its release was made from.
 func Read() Info {
-	info := Info{Version: Number, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Protocol: []int{1, 2}}
 	build, ok := debug.ReadBuildInfo()
-	if ok {
-		if info.Version == "" {
-			info.Version = build.Main.Version
-		}
-		for _, s := range build.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				info.Commit = s.Value
-			case "vcs.time":
-				info.Time = s.Value
-			case "vcs.modified":
-				info.Modified = s.Value == "true"
-			}
+	if !ok {
+		build = &debug.BuildInfo{}
+	}
+	return read(build, Number, latest)
+}
+
+func read(build *debug.BuildInfo, number string, latest release) Info {
+	info := Info{Version: number, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Protocol: []int{1, 2}}
+	if info.Version == "" {
+		info.Version = build.Main.Version
+	}
+	for _, s := range build.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			info.Commit = s.Value
+		case "vcs.time":
+			info.Time = s.Value
+		case "vcs.modified":
+			info.Modified = s.Value == "true"
 		}
 	}
 	if info.Version == "" || info.Version == "(devel)" {
 		info.Version = "0.0.0-devel"
+	}
+	if info.Commit != "" {
+		return info
+	}
+	if m := pseudo.FindStringSubmatch(info.Version); m != nil {
+		info.Commit = m[1]
+	} else if latest.version != "" && strings.TrimPrefix(info.Version, "v") == latest.version[1:] {
+		info.Commit, info.Time, info.Released = latest.commit, latest.time, true
 	}
 	return info
 }
@@ -76,6 +101,8 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of the program and of the protocol",
+		Long: `Print the version of the program and of the protocol, and the commit. A release names
+the commit that it was made from: the one before the commit that has the tag.`,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if runF != nil {
@@ -84,7 +111,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 			return run(o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "print an object with version, commit, go, platform and protocolVersions")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print an object with version, commit, released, go, platform and protocolVersions")
 	return cmd
 }
 
@@ -102,11 +129,13 @@ func run(o *Options) error {
 	if len(commit) > 12 {
 		commit = commit[:12]
 	}
-	if commit != "" {
+	switch {
+	case info.Released:
+		commit = ", released from commit " + commit
+	case info.Modified:
+		commit = ", commit " + commit + " with changes"
+	case commit != "":
 		commit = ", commit " + commit
-		if info.Modified {
-			commit += " with changes"
-		}
 	}
 	_, err := fmt.Fprintf(o.App.Out, "acp %s%s\n%s, %s, protocol versions 1 and 2\n", String(), commit, info.Go, info.Platform)
 	return err
