@@ -91,7 +91,8 @@ func (b builder) install(ctx context.Context, platform string) (string, error) {
 		"GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GODEBUG=", "GOFIPS140=off",
 	})
 	program := published[2].path
-	if _, err := command(ctx, b.path, env, "go", "install", "-trimpath", "-ldflags=-s -w", program+"@"+b.version); err != nil {
+	_, err := command(ctx, b.path, env, "go", "install", "-trimpath", "-ldflags=-s -w", program+"@"+b.version)
+	if err != nil {
 		return "", err
 	}
 	bin := filepath.Join(b.path, "bin")
@@ -148,7 +149,7 @@ func (b builder) shared(ctx context.Context) (map[string]file, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[name] = file{data, 0o644}
+		out[name] = file{absolute(data, b.version, path.Dir(from)), 0o644}
 	}
 	pages, err := os.ReadDir(man)
 	if err != nil {
@@ -164,8 +165,21 @@ func (b builder) shared(ctx context.Context) (map[string]file, error) {
 	return out, nil
 }
 
+// relative matches a link of Markdown to a file of the repository.
+var relative = regexp.MustCompile(`\]\(([^):#]+)(#[^)]*)?\)`)
+
+// absolute returns a document of a directory of the repository, for readers who do not have the rest.
+func absolute(document []byte, version, dir string) []byte {
+	return relative.ReplaceAllFunc(document, func(link []byte) []byte {
+		m := relative.FindSubmatch(link)
+		return fmt.Appendf(nil, "](https://%s/blob/%s/%s%s)", root, version, path.Join(dir, string(m[1])), m[2])
+	})
+}
+
 // archive returns the archive for a platform, and its name.
-func (b builder) archive(ctx context.Context, platform string, shared map[string]file, at time.Time) (string, []byte, error) {
+func (b builder) archive(ctx context.Context, platform string, shared map[string]file, at time.Time) (
+	name string, data []byte, err error,
+) {
 	goos, goarch, _ := strings.Cut(platform, "/")
 	acp, err := b.install(ctx, platform)
 	if err != nil {
@@ -182,12 +196,12 @@ func (b builder) archive(ctx context.Context, platform string, shared map[string
 	files := maps.Clone(shared)
 	files[executable(goos)] = file{program, 0o755}
 	files["THIRD_PARTY_LICENSES"] = file{licences, 0o644}
-	name := strings.Join([]string{"acp", strings.TrimPrefix(b.version, "v"), goos, goarch}, "_")
+	name = strings.Join([]string{"acp", strings.TrimPrefix(b.version, "v"), goos, goarch}, "_")
 	if goos == "windows" {
-		data, err := zipped(name, files, at)
+		data, err = zipped(name, files, at)
 		return name + ".zip", data, err
 	}
-	data, err := tarred(name, files, at)
+	data, err = tarred(name, files, at)
 	return name + ".tar.gz", data, err
 }
 

@@ -13,7 +13,8 @@ import (
 // that the files and the sums are those that everybody gets. Other modules come from the user's cache
 // or as they otherwise would. What is fetched is kept in cache.
 func (c clone) modules(ctx context.Context, cache string) ([]string, error) {
-	out, err := command(ctx, c.dir, nil, "go", "env", "-json", "GOCACHE", "GOMODCACHE", "GONOPROXY", "GONOSUMDB", "GOPROXY", "GOSUMDB")
+	out, err := command(ctx, c.dir, nil, "go", "env", "-json",
+		"GOCACHE", "GOMODCACHE", "GONOPROXY", "GONOSUMDB", "GOPROXY", "GOSUMDB")
 	if err != nil {
 		return nil, err
 	}

@@ -231,6 +231,16 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
+// TestAbsolute: documents in archives link to the repository at their version.
+func TestAbsolute(t *testing.T) {
+	got := string(absolute([]byte("[a](web.md#b), [c](../README.md), ![d](x/y.svg), [e](#f), [g](https://example.com/h.md), `i`(j)"), "v0.1.0", "docs"))
+	const at = "https://github.com/goacp/acp/blob/v0.1.0/"
+	want := "[a](" + at + "docs/web.md#b), [c](" + at + "README.md), ![d](" + at + "docs/x/y.svg), [e](#f), [g](https://example.com/h.md), `i`(j)"
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestPack: archives of the same files are the same bytes, and have what was put into them.
 func TestPack(t *testing.T) {
 	at := time.Date(2026, 11, 29, 12, 0, 1, 0, time.UTC)

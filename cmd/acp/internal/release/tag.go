@@ -82,6 +82,9 @@ func release(ctx context.Context, c clone, version string, out io.Writer) (err e
 	if err != nil {
 		return err
 	}
+	if branch == "HEAD" { // no branch is checked out
+		branch = "HEAD:main"
+	}
 	_, err = fmt.Fprintf(out, "Release %s is committed and tagged, and nothing is pushed. To publish it:\n\n"+
 		"\tgit push --atomic origin %s %s\n\nFor its archives: .ci/archives %[1]s DIR\n", version, branch, strings.Join(tags(version), " "))
 	return err
@@ -129,7 +132,7 @@ func (c clone) check(ctx context.Context, version string) (required string, err 
 		}
 	}
 	if semver.Compare(required, version) > 0 {
-		return "", fmt.Errorf("%s is older than %s, which go.mod requires; are tags missing here (git fetch --tags)?", version, required)
+		return "", fmt.Errorf("%s is older than %s, which go.mod requires; git fetch --tags brings missing tags", version, required)
 	}
 	return required, nil
 }
@@ -191,7 +194,8 @@ func (c clone) write(ctx context.Context, version, required, from string, now ti
 	if err := os.WriteFile(filepath.Join(c.dir, latest), latestFile(version, commit, at), 0o644); err != nil {
 		return err
 	}
-	if err := c.edit("CHANGELOG.md", "\n## Unreleased\n", "\n## Unreleased\n\n## "+version+", "+now.Format(time.DateOnly)+"\n"); err != nil {
+	const heading = "\n## Unreleased\n"
+	if err := c.edit("CHANGELOG.md", heading, heading+"\n## "+version+", "+now.Format(time.DateOnly)+"\n"); err != nil {
 		return err
 	}
 	for _, m := range published[:2] {

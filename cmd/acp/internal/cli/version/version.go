@@ -103,7 +103,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		Short: "Print the version of the program and of the protocol",
 		Long: `Print the version of the program and of the protocol, and the commit. A release names
 the commit that it was made from: the one before the commit that has the tag.`,
-		Args:  cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if runF != nil {
 				return runF(cmd.Context(), o)
