@@ -7,6 +7,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -14,13 +15,13 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "cross:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string) error {
+func run(args []string, stdout, stderr io.Writer) error {
 	end := slices.Index(args, "--")
 	if end <= 0 || end+1 == len(args) {
 		return errors.New("usage: cross SYSTEM... -- PACKAGE..., with systems as GOOS names them")
@@ -30,10 +31,17 @@ func run(args []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", system, err)
 		}
-		if n := packages.PrintErrors(all); n > 0 {
+		n := 0
+		for pkg := range packages.Postorder(all) {
+			for _, err := range pkg.Errors {
+				fmt.Fprintln(stderr, err)
+				n++
+			}
+		}
+		if n > 0 {
 			return fmt.Errorf("%s: %d errors", system, n)
 		}
-		fmt.Printf("%s: %d packages have no errors\n", system, len(all))
+		fmt.Fprintf(stdout, "%s: %d packages have no errors\n", system, len(all))
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err := run(strings.Fields(tt.args))
+			err := run(strings.Fields(tt.args), t.Output(), t.Output())
 			if (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
