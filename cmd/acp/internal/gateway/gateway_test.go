@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -32,6 +32,7 @@ type rig struct {
 	dir   string
 	agent *acp.Agent
 	max   int // version of the agent
+	quiet *slog.Logger
 	log   *engine.Engine
 	lease *engine.Lease
 	g     *Gateway
@@ -42,7 +43,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T, agent *acp.Agent) *rig {
-	r := &rig{t: t, dir: t.TempDir(), agent: agent}
+	r := &rig{t: t, dir: t.TempDir(), agent: agent, quiet: logtest.New(t)}
 	r.open()
 	t.Cleanup(r.close)
 	return r
@@ -57,7 +58,7 @@ func (r *rig) open() {
 	if r.lease, err = r.log.Lease(r.t.Context(), fmt.Sprintf("node-%d", r.starts.Load())); err != nil {
 		r.t.Fatal(err)
 	}
-	r.g = New(Config{Log: r.log, Lease: r.lease, Agent: "test", Agents: []string{"test", "other"}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Start: r.start})
+	r.g = New(Config{Log: r.log, Lease: r.lease, Agent: "test", Agents: []string{"test", "other"}, Logger: r.quiet, Start: r.start})
 }
 
 func (r *rig) close() {
@@ -81,7 +82,7 @@ func (r *rig) start(context.Context, string, string) (acp.Transport, error) {
 	r.starts.Add(1)
 	theirs, ours := jsonrpc.Pipe()
 	agent := *r.agent
-	agent.MaxVersion = r.max
+	agent.MaxVersion, agent.Logger = r.max, r.quiet
 	if _, err := agent.Connect(context.Background(), acp.Over(theirs)); err != nil {
 		return nil, err
 	}

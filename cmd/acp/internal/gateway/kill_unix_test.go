@@ -134,7 +134,7 @@ func startServer(t *testing.T, dir string, env ...string) (url string, kill func
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(append(os.Environ(), serveVar+"="+dir), env...)
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = t.Output()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

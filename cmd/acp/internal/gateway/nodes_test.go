@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/cmd/acp/internal/node"
+	"github.com/goacp/acp/internal/logtest"
 )
 
 // A member is a node of a cluster in this process.
@@ -140,7 +140,7 @@ func newMember(t *testing.T, dir, name string, agent *acp.Agent, change ...func(
 // joinedMember is newMember with a log that is open.
 func joinedMember(t *testing.T, dir, name string, log *engine.Engine, agent *acp.Agent, change ...func(*Config)) *member {
 	t.Helper()
-	m := &member{rig: &rig{t: t, dir: dir, agent: agent}, name: name}
+	m := &member{rig: &rig{t: t, dir: dir, agent: agent, quiet: logtest.New(t)}, name: name}
 	m.log = log
 	var err error
 	if m.lease, err = m.log.Lease(t.Context(), name); err != nil {
@@ -149,10 +149,9 @@ func joinedMember(t *testing.T, dir, name string, log *engine.Engine, agent *acp
 	if m.net, err = node.Listen(t.Context(), "127.0.0.1:0", ""); err != nil {
 		t.Fatal(err)
 	}
-	quiet := slog.New(slog.NewTextHandler(t.Output(), nil))
 	cfg := Config{
 		Log: m.log, Lease: m.lease, Agent: "test", Agents: []string{"test"}, Start: m.start, Nodes: m.net, Workspaces: []string{"/"},
-		Logger: quiet.With("node", name),
+		Logger: m.quiet.With("node", name),
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -166,7 +165,7 @@ func joinedMember(t *testing.T, dir, name string, log *engine.Engine, agent *acp
 		_ = m.net.Serve(serve, func(ctx context.Context, key string) (bool, error) {
 			all, err := m.log.Nodes(ctx)
 			return slices.ContainsFunc(all, func(n engine.Node) bool { return strings.Contains(string(n.Info), key) }), err
-		}, m.g.ServeNode, quiet)
+		}, m.g.ServeNode, m.quiet)
 	})
 	for { // until it can be found
 		all, err := m.log.Nodes(t.Context())

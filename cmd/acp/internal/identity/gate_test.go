@@ -21,6 +21,7 @@ import (
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acpws"
 	"github.com/goacp/acp/cmd/acp/internal/identity/audit"
+	"github.com/goacp/acp/internal/logtest"
 )
 
 // request is one from an address, with a token unless that is "".
@@ -187,7 +188,7 @@ func gateway(t *testing.T, g *Gate) string {
 		}
 		return "", turn.Say(p.User + " " + p.Role.String())
 	}
-	agents := &acphttp.Server{Serve: g.Serve((&acp.Agent{Prompt: prompt}).Serve), Authenticate: g.Authenticate, Upgrade: acpws.Upgrader{}, Keep: acphttp.Retention{Bytes: 1 << 20}}
+	agents := &acphttp.Server{Serve: g.Serve((&acp.Agent{Prompt: prompt}).Serve), Authenticate: g.Authenticate, Upgrade: acpws.Upgrader{}, Keep: acphttp.Retention{Bytes: 1 << 20}, Logger: logtest.New(t)}
 	mux := http.NewServeMux()
 	mux.Handle("/acp", agents)
 	mux.Handle(PairPath, g.Handler())

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -37,7 +37,7 @@ func listen(t *testing.T, known func(key string) bool) *Listener {
 					return err
 				}
 			}
-		}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		}, logtest.New(t))
 		if err != nil {
 			t.Error(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/push/pushtest"
 	"github.com/goacp/acp/internal/leaktest"
+	"github.com/goacp/acp/internal/logtest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -240,10 +242,12 @@ func TestNoTLS(t *testing.T) {
 // TestEnds: a service that does not answer holds up nobody for longer than the caller says.
 func TestEnds(t *testing.T) {
 	asked, end := make(chan struct{}), make(chan struct{})
-	silent := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	silent := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(asked)
 		<-end
 	}))
+	silent.Config.ErrorLog = slog.NewLogLogger(logtest.New(t).Handler(), slog.LevelInfo)
+	silent.StartTLS()
 	defer silent.Close()
 	defer close(end)
 	service := pushtest.New(t)

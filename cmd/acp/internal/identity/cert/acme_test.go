@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -21,6 +22,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/goacp/acp/internal/logtest"
 )
 
 // An authority is a small ACME server (RFC 8555) for one order. It does not check signatures of requests;
@@ -160,7 +163,7 @@ func TestIssue(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.gateway = l.Addr().String()
-	web := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: m.TLSConfig()}
+	web := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: m.TLSConfig(), ErrorLog: slog.NewLogLogger(logtest.New(t).Handler(), slog.LevelInfo)}
 	served := make(chan error, 1)
 	go func() { served <- web.ServeTLS(l, "", "") }()
 	t.Cleanup(func() {

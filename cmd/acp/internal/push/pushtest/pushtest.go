@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +29,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/goacp/acp/internal/logtest"
 )
 
 // patience ends tests that fail.
@@ -49,7 +52,9 @@ type Service struct {
 // New returns a service, which takes everything.
 func New(t *testing.T) *Service {
 	s := &Service{browsers: make(map[string]*Browser), answer: http.StatusCreated}
-	s.server = httptest.NewTLSServer(http.HandlerFunc(s.serve))
+	s.server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.server.Config.ErrorLog = slog.NewLogLogger(logtest.New(t).Handler(), slog.LevelInfo)
+	s.server.StartTLS()
 	s.Host = strings.TrimPrefix(s.server.URL, "https://")
 	t.Cleanup(s.server.Close)
 	return s
