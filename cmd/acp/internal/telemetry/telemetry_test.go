@@ -19,6 +19,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/cmd/acp/internal/gateway"
 	"github.com/goacp/acp/internal/leaktest"
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -348,6 +349,7 @@ func TestNoCollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	to.Logger = logtest.New(t)
 	tm, err := New(t.Context(), Config{Traces: to})
 	if err != nil {
 		t.Fatal(err)
