@@ -30,6 +30,67 @@ func (g *guest) ping(p *player) (*pending, error) {
 	return g.question(p, "", nil)
 }
 
+// calm is how long is listened at the end of a scenario in which something must
+// not come, behind the answer to a request and ahead of another one.
+const calm = 100 * time.Millisecond
+
+// last is what the end of a scenario says about what must not come: the peer is
+// asked something, since what it has to say before the answer comes before it.
+func (p *player) last() error {
+	if len(p.bans) == 0 || p.gone != nil || p.mute {
+		return p.banned
+	}
+	err := p.roundTrip()
+	if late := errors.Is(err, errTimeout); err == nil || late {
+		if err = p.listenFor(calm); err == nil && !late {
+			err = p.roundTrip()
+		}
+	}
+	if v, ok := errors.AsType[*verdict](err); ok && v != p.banned || p.ctx.Err() != nil {
+		return err
+	}
+	return p.banned
+}
+
+// roundTrip asks the peer something that all answer and waits for the answer. A person
+// who is asked has other things to do.
+func (p *player) roundTrip() error {
+	c, err := p.ping()
+	if err != nil || c == nil {
+		return err
+	}
+	limit := p.limit
+	if c.method == "session/request_permission" {
+		limit = min(limit, settleTime)
+	}
+	return p.until(limit, func() bool { return c.reply != nil })
+}
+
+// silence waits for what should or must not come, for d and then until the peer has
+// answered a request: on a busy machine it may not have run meanwhile. It returns nil if
+// come holds, and errTimeout if it does not.
+func (p *player) silence(d time.Duration, come func() bool) error {
+	was := *p.expired
+	defer func() { *p.expired = was }()
+	err := p.until(d, come)
+	g, client := p.role.(*guest)
+	if !errors.Is(err, errTimeout) || p.mute || p.held != nil || client && g.init == nil {
+		return err
+	}
+	if c, failed := p.ping(); failed == nil && c != nil {
+		_ = p.until(min(p.limit, DefaultTimeout), func() bool { return come() || c.reply != nil })
+	}
+	switch {
+	case p.ctx.Err() != nil:
+		return cause(p.ctx)
+	case p.banned != nil:
+		return p.banned
+	case come():
+		return nil
+	}
+	return errTimeout
+}
+
 // alive holds that the peer answers, or at least stays.
 func (p *player) alive() error {
 	c, err := p.ping()
@@ -61,12 +122,12 @@ const (
 
 // acquaint finds out whether a client answers requests that it does not know. There are
 // some that do not, and answer all others.
-func (c *checker) acquaint(d *dialect) {
-	if !c.pings(d.version) || c.ctx.Err() != nil || c.turnFor(d, false) != nil {
+func (c *lane) acquaint() {
+	if !c.pings(c.version) || c.ctx.Err() != nil || c.turnFor(false) != nil {
 		return
 	}
-	p := newPlayer(c.ctx, c.side, d.version, d.link, &c.opt, &scenario{}, d.guest)
-	d.guest.begin(p)
+	p := c.player(c.link, &scenario{}, c.guest)
+	c.guest.begin(p)
 	answered := func(limit time.Duration, call *pending, err error) error {
 		if err != nil {
 			return err
@@ -78,12 +139,12 @@ func (c *checker) acquaint(d *dialect) {
 		return
 	}
 	asked := Seen{Out: true, Data: fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"_check/alive","params":{}}`, call.id)}
-	call, err = d.guest.ping(p)
+	call, err = c.guest.ping(p)
 	if answered(max(p.limit, p.opt.Patience), call, err) != nil {
 		return // it answers nothing at all
 	}
-	d.ignores = fmt.Sprintf("the client does not answer requests that it does not know: none came within %v", p.limit)
-	c.watch.fail(unknownObserved, d.version, "did not answer the unknown request _check/alive", asked)
+	c.ignores = fmt.Sprintf("the client does not answer requests that it does not know: none came within %v", p.limit)
+	c.watch.fail(unknownObserved, c.version, "did not answer the unknown request _check/alive", asked)
 }
 
 // pings reports whether a scenario of a version asks for what nobody knows.

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/goacp/acp/internal/pattern"
-	"github.com/goacp/acp/trace"
 )
 
 // ErrNoRule says that no rule fits the options of a check.
@@ -30,20 +28,22 @@ func CheckAgent(ctx context.Context, open func(ctx context.Context) (*Peer, erro
 	if len(c.rules) == 0 {
 		return c.report, ErrNoRule
 	}
-	// Scenarios that share a connection come first: no two are open at once, so that
-	// what was recorded is one conversation after another.
-	slices.SortStableFunc(c.rules, func(a, b *Rule) int { return cmp.Compare(c.placeOf(a), c.placeOf(b)) })
+	c.inOrder()
 	var speaks []*dialect
+	var lanes []*lane
 	for _, version := range opt.versions() {
-		d := c.probe(version)
-		if speaks = append(speaks, d); len(opt.versions()) > 1 {
-			d.drop()
+		l := c.lane(newDialect(version))
+		if l.probe(); len(opt.versions()) > 1 {
+			l.drop()
 		}
+		speaks, lanes = append(speaks, l.dialect), append(lanes, l)
 	}
 	c.judge(speaks)
-	for _, d := range speaks {
-		c.run(d)
+	var q queue
+	for _, l := range lanes {
+		q.add(c, l)
 	}
+	q.run(c)
 	return c.finish(speaks)
 }
 
@@ -58,12 +58,10 @@ type checker struct {
 	report *Report
 	start  time.Time
 	watch  *watch
+	gate   *gate
+	lanes  int // how many there are
 
-	answered int    // calls, on all connections: see listened
-	network  string // of the last connection: see Peer.Network
-
-	mu  sync.Mutex
-	saw evidence
+	mu sync.Mutex // guards Mute and Cause of report, and what dialects share
 }
 
 func newChecker(ctx context.Context, side Side, open func(ctx context.Context) (*Peer, error), opt Options) *checker {
@@ -76,76 +74,56 @@ func newChecker(ctx context.Context, side Side, open func(ctx context.Context) (
 			c.rules = append(c.rules, r)
 		}
 	}
-	c.watch = newWatch(side)
+	c.watch, c.gate = newWatch(side), newGate(opt.jobs(side))
 	return c
 }
 
 // A dialect is a version of the protocol that is being checked.
 type dialect struct {
 	version int
-	link    *link  // that scenarios share, or nil
-	host    *host  // of link, if an agent is checked
-	guest   *guest // of link, if a client is checked
-	used    bool   // a scenario was played on link
 	init    *pattern.Value
 	speaks  bool   // the peer speaks it
+	network string // of the connection on which that was found out: see Peer.Network
 	ignores string // that the client does not answer requests it does not know, or ""
 	refused string // why initialize was refused, or ""
 	skip    string // why nothing is checked, or ""
 	broken  string // why nothing can be checked, or ""
 	cause   Cause  // of broken
+	left    int    // trials that have no result yet
 
-	silent int    // trials in a row in which nothing was answered
-	mute   string // why nothing is tried any more, as the peer answers nothing, or ""
+	groups int           // that have ended
+	awake  chan struct{} // closed when all of them may run: see wake
+	heard  bool          // something was answered in a trial
+	silent int           // trials in a row in which nothing was answered
+	asked  bool          // the peer was asked whether it answers, since it was given up in another version
+	given  string        // why nothing is tried any more, as the peer answers nothing, or ""
 
 	absent   bool   // the client has not connected
 	noTurns  int    // connections in which a client sent no prompt, in a row
 	noPrompt string // why no turn is waited for any more, or ""
 }
 
-// connect opens a connection on which nothing was said.
-func (c *checker) connect() (*link, error) {
-	ctx, cancel := c.ctx, context.CancelFunc(func() {})
-	if c.side == Agent { // a client may have to be started by hand
-		ctx, cancel = context.WithTimeout(ctx, max(c.opt.timeout(), time.Minute))
-	}
-	defer cancel()
-	peer, err := c.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c.network = peer.Network
-	see := c.watch.connection()
-	l := newLink(peer, func(out bool, data []byte) {
-		dir := trace.ToClient
-		if out == (c.side == Agent) {
-			dir = trace.ToAgent
-		}
-		c.mu.Lock() // several connections may be open at once
-		defer c.mu.Unlock()
-		c.saw.add(out, data)
-		see(time.Since(c.start), dir, out, data)
-		if c.opt.Record != nil {
-			c.opt.Record(dir, data)
-		}
-	})
-	l.answered = &c.answered
-	return l, nil
+func newDialect(version int) *dialect {
+	return &dialect{version: version, awake: make(chan struct{})}
 }
 
 // probe finds out whether the agent speaks a version.
-func (c *checker) probe(version int) *dialect {
-	d := &dialect{version: version}
+func (c *lane) probe() {
+	d := c.dialect
 	if c.ctx.Err() != nil {
-		return d
+		return
+	}
+	h, err := c.newHost()
+	if err != nil {
+		d.broken = err.Error()
+		return
 	}
 	l, err := c.connect()
 	if err != nil {
 		d.broken, d.cause = "the agent could not be started: "+clip(err.Error(), 300), causeOf(err)
-		return d
+		return
 	}
-	h := newHost(version, c.opt.cwd())
-	p := newPlayer(c.ctx, c.side, version, l, &c.opt, &scenario{}, h)
+	p := c.player(l, &scenario{}, h)
 	h.begin(p)
 	result, refused, err := p.greet(h)
 	switch {
@@ -158,19 +136,18 @@ func (c *checker) probe(version int) *dialect {
 	case isMCP(result):
 		d.broken, d.cause = "this is not an ACP agent: it is an MCP server", CauseNoPeer
 	case !h.spoken(result):
-		d.skip = fmt.Sprintf("the agent does not speak version %d", version)
+		d.skip = fmt.Sprintf("the agent does not speak version %d", c.version)
 		if v := result.Get("protocolVersion"); v != nil {
 			d.skip += ", it answered " + clip(v.Text, 20)
 		}
 	default:
 		d.speaks, d.init = true, result
 		if err = h.login(p); err == nil {
-			d.link, d.host = l, h
-			return d
+			c.link, c.host = l, h
+			return
 		}
 	}
 	l.close()
-	return d
 }
 
 // greet initializes a connection.
@@ -275,249 +252,11 @@ func (r *Report) introduce(init *pattern.Value) {
 	}
 }
 
-// run tries the rules in one version.
-func (c *checker) run(d *dialect) {
-	defer d.drop()
-	if c.report.Mute != "" && d.speaks {
-		c.ask(d) // what is so in one version is likely so in the other one
-	}
-	if c.side == Client && d.speaks {
-		c.acquaint(d)
-	}
-	for _, r := range c.rules {
-		t := c.all.tests[r]
-		if c.ctx.Err() != nil {
-			return
-		}
-		if t == nil || t.scenarios[d.version] == nil {
-			continue
-		}
-		res := c.try(d, r, t)
-		if c.ctx.Err() != nil && res.Status != Pass {
-			return // the interruption may be to blame
-		}
-		c.add(res)
-	}
-}
-
-// decided says why a rule is skipped that has the network among its exceptions.
-func (c *checker) decided() string {
-	return "over " + c.network + " this is decided by the transport and not by the agent"
-}
-
 func (c *checker) add(r *Result) {
 	c.report.Results = append(c.report.Results, r)
 	if c.opt.OnResult != nil {
 		c.opt.OnResult(r)
 	}
-}
-
-// drop closes the connection that scenarios share.
-func (d *dialect) drop() {
-	if d.link != nil {
-		d.link.close()
-	}
-	d.link, d.host, d.guest, d.used = nil, nil, nil, false
-}
-
-// try tries a rule.
-func (c *checker) try(d *dialect, r *Rule, t *test) *Result {
-	start := time.Now()
-	res := &Result{Rule: r, Version: d.version}
-	sc := t.scenarios[d.version]
-	switch {
-	case d.skip != "":
-		res.Status, res.Why = Skip, d.skip
-		return res
-	case d.broken != "" || d.refused != "" && t.place != onBare:
-		res.Status, res.Why = Broken, d.broken+d.refused
-		return res
-	}
-	if slices.Contains(r.Except, c.network) {
-		res.Status, res.Why = Skip, c.decided()
-		return res
-	}
-	if res.Why = d.unfit(r); res.Why != "" {
-		res.Status = Skip
-		return res
-	}
-	if d.mute != "" || d.noPrompt != "" && t.place != onBare {
-		res.Status, res.Why = Broken, cmp.Or(d.mute, d.noPrompt)
-		return res
-	}
-	if d.ignores != "" && sc.unknown && r.ID != unknownPlayed {
-		res.Status, res.Why = Unseen, d.ignores
-		return res
-	}
-	before, trials := c.answered, 1
-	used := d.link != nil && d.used && t.place == onShared
-	trial := c.trial
-	if c.side == Client {
-		trial = c.trialClient
-	}
-	err := trial(d, t, sc)
-	if v, ok := errors.AsType[*verdict](err); ok && v.status == Fail && used && d.link == nil && c.ctx.Err() == nil {
-		// An earlier scenario may be to blame: only what fails alone counts.
-		err, trials = trial(d, t, sc), 2
-	}
-	res.Took = time.Since(start)
-	res.Status = Pass
-	if err != nil {
-		res.Status, res.Why = Broken, clip(err.Error(), 600)
-		if v, ok := errors.AsType[*verdict](err); ok {
-			res.Status = v.status
-		}
-		if words, ok := strings.CutPrefix(res.Why, noWords); ok {
-			res.Purpose, _, _ = strings.Cut(words, " ")
-		}
-	}
-	if res.Status != Skip {
-		c.mu.Lock()
-		res.Saw = append(slices.Clone(c.saw.first), c.saw.last...)
-		c.mu.Unlock()
-	}
-	if t.place != onBare && c.ctx.Err() == nil {
-		c.listened(d, trials, c.answered > before, res.Status)
-	}
-	return res
-}
-
-// trial plays a scenario once.
-func (c *checker) trial(d *dialect, t *test, sc *scenario) error {
-	c.forget()
-	if t.place == onShared && !c.opt.Apart {
-		if d.link != nil && d.link.dead() {
-			d.drop()
-		}
-		if d.link == nil {
-			l, h, err := c.initialized(d)
-			if err != nil {
-				return err
-			}
-			d.link, d.host = l, h
-		}
-		d.used = true
-		now, clean, err := c.playOn(d.link, d.host, d, sc)
-		if d.link = now; !clean {
-			d.drop()
-		}
-		return err
-	}
-	d.drop()
-	var l *link
-	h := newHost(d.version, c.opt.cwd())
-	var err error
-	if t.place == onBare {
-		l, err = c.connect()
-		if err != nil {
-			err = broken("the agent could not be started: %s", clip(err.Error(), 300))
-		}
-	} else {
-		l, h, err = c.initialized(d)
-	}
-	if err != nil {
-		return err
-	}
-	now, _, err := c.playOn(l, h, d, sc)
-	now.close()
-	return err
-}
-
-// initialized opens a connection and initializes it.
-func (c *checker) initialized(d *dialect) (*link, *host, error) {
-	answered := c.answered
-	defer func() { c.answered = answered }() // that it does this says nothing of the rest
-	l, err := c.connect()
-	if err != nil {
-		return nil, nil, broken("the agent could not be started: %s", clip(err.Error(), 300))
-	}
-	h := newHost(d.version, c.opt.cwd())
-	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, &scenario{}, h)
-	_, refused, err := p.greet(h)
-	if err == nil && refused != nil {
-		err = broken("the agent refused initialize with %s", describeError(refused))
-	}
-	if err == nil {
-		err = h.login(p)
-	}
-	if err != nil {
-		l.close()
-		return nil, nil, &verdict{status: Broken, why: err.Error(), late: causeOf(err) == CauseLate}
-	}
-	return l, h, nil
-}
-
-// playOn plays a scenario on a connection; clean says that it can be used again.
-// now is the connection that has taken its place, or l.
-func (c *checker) playOn(l *link, ours role, d *dialect, sc *scenario) (now *link, clean bool, err error) {
-	switch {
-	case sc.raw && l.peer.Raw == nil:
-		return l, true, &verdict{status: Skip, why: "bytes cannot be written past this connection"}
-	case sc.ends && l.peer.CloseWrite == nil:
-		return l, true, &verdict{status: Skip, why: "this connection cannot be closed in one direction"}
-	case sc.waits && l.peer.Wait == nil:
-		return l, true, &verdict{status: Skip, why: "the end of the peer's process cannot be seen on this connection"}
-	case sc.stderr && l.peer.Stderr == nil:
-		return l, true, &verdict{status: Skip, why: "nothing can be written to the agent's standard error here"}
-	}
-	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, sc, ours)
-	if c.side == Client {
-		p.reconnect = c.connect
-	} else {
-		p.reconnect = func() (*link, error) {
-			l, _, err := c.initialized(d)
-			return l, err
-		}
-	}
-	if g, ok := ours.(*guest); ok {
-		g.ignores = d.ignores != ""
-	}
-	ours.begin(p)
-	if h, ok := ours.(*host); ok {
-		defer h.closeProbe()
-	}
-	if err = p.play(sc.steps); err == nil {
-		err = p.last()
-	}
-	v, ok := errors.AsType[*verdict](err)
-	if err != nil && (!ok || v.status != Unseen) || p.gone != nil {
-		return p.link, false, err
-	}
-	return p.link, ours.leave(p), err
-}
-
-// leave ends what a scenario has begun on a connection that is used again, and
-// reports whether that was possible.
-func (h *host) leave(p *player) bool {
-	p.link.listen(true)
-	if p.sc.mine {
-		h.session = nil
-	}
-	p.sc = &scenario{}
-	for _, m := range p.inbox {
-		if m.request() {
-			p.reply(m)
-		}
-	}
-	if len(h.turns) == 0 || h.over(p) {
-		return true
-	}
-	for _, t := range h.turns {
-		if t.call.session == "" {
-			return false
-		}
-		if err := p.write(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":` + t.call.session + `}}`); err != nil {
-			return false
-		}
-	}
-	return p.until(min(p.limit, 5*time.Second), func() bool { return h.over(p) }) == nil
-}
-
-// dead reports whether the peer has closed the connection.
-func (l *link) dead() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.closed || l.over || l.werr != nil
 }
 
 // observed returns what became of an observed rule. Of a peer that is none, or
@@ -528,8 +267,8 @@ func (c *checker) observed(r *Rule, d *dialect) *Result {
 		return &Result{Rule: r, Version: d.version, Status: Broken, Why: d.broken}
 	case d.skip != "":
 		return &Result{Rule: r, Version: d.version, Status: Skip, Why: d.skip}
-	case slices.Contains(r.Except, c.network):
-		return &Result{Rule: r, Version: d.version, Status: Skip, Why: c.decided()}
+	case slices.Contains(r.Except, d.network):
+		return &Result{Rule: r, Version: d.version, Status: Skip, Why: decided(d.network)}
 	}
 	res := c.watch.result(r, d)
 	if res.Status == Unseen && res.Why == "" {
@@ -540,9 +279,6 @@ func (c *checker) observed(r *Rule, d *dialect) *Result {
 
 // finish adds what was observed and closes the report.
 func (c *checker) finish(all []*dialect) (*Report, error) {
-	for _, d := range all {
-		d.drop()
-	}
 	if c.ctx.Err() != nil {
 		c.report.Interrupted = true
 		c.watch.interrupted()

@@ -1,11 +1,9 @@
 package conformance
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -24,30 +22,35 @@ func CheckClient(ctx context.Context, accept func(ctx context.Context) (*Peer, e
 	if len(c.rules) == 0 {
 		return c.report, ErrNoRule
 	}
-	// Scenarios that share a turn come first, so that the client has to be
-	// started, or to prompt, as seldom as possible.
-	slices.SortStableFunc(c.rules, func(a, b *Rule) int { return cmp.Compare(c.placeOf(a), c.placeOf(b)) })
+	c.inOrder()
 	var speaks []*dialect
 	for _, version := range opt.versions() {
-		var d *dialect
+		l := c.lane(newDialect(version))
 		if n := len(speaks); n > 0 && speaks[n-1].absent {
-			d = &dialect{version: version, broken: speaks[n-1].broken, absent: true}
+			l.broken, l.absent = speaks[n-1].broken, true
 		} else {
-			d = c.meet(version)
+			l.meet()
 		}
-		speaks = append(speaks, d)
-		if d.speaks {
-			c.run(d)
+		speaks = append(speaks, l.dialect)
+		if l.speaks {
+			c.play(l)
 		}
-		d.drop()
+		l.drop()
 	}
 	c.judge(speaks)
 	for _, d := range speaks {
 		if !d.speaks {
-			c.run(d)
+			c.play(c.lane(d))
 		}
 	}
 	return c.finish(speaks)
+}
+
+// play tries all rules in a lane.
+func (c *checker) play(l *lane) {
+	var q queue
+	q.add(c, l)
+	q.run(c)
 }
 
 func (c *checker) placeOf(r *Rule) place {
@@ -58,75 +61,74 @@ func (c *checker) placeOf(r *Rule) place {
 }
 
 // meet waits for the client and finds out which version it asks for.
-func (c *checker) meet(version int) *dialect {
-	d := &dialect{version: version}
+func (c *lane) meet() {
+	d, version := c.dialect, c.version
 	if c.ctx.Err() != nil {
-		return d
+		return
 	}
 	l, err := c.connect()
 	if err != nil {
 		d.absent, d.broken, d.cause = true, "the client did not connect: "+clip(err.Error(), 300), causeOf(err)
-		return d
+		return
 	}
 	g := &guest{version: version}
-	p := newPlayer(c.ctx, c.side, version, l, &c.opt, &scenario{}, g)
+	p := c.player(l, &scenario{}, g)
 	p.reconnect = c.connect
 	err = p.until(p.patience(), func() bool { return g.init != nil })
 	if err != nil {
 		d.broken, d.cause = p.noPeer(p.missing(err, "initialize"))
 		l.close()
-		return d
+		return
 	}
 	d.init = g.init
 	if asked := g.asked(); asked != 0 && asked < version {
 		d.skip = fmt.Sprintf("the client does not speak version %d, it asks for %d", version, asked)
 		l.close()
-		return d
+		return
 	}
 	err = p.until(p.patience(), func() bool { return g.sessions > 0 || len(g.prompts) > 0 })
 	if err != nil && g.asked() > version {
 		d.skip = fmt.Sprintf("the client does not speak version %d, which it was offered in the place of %d", version, g.asked())
 		p.link.close()
-		return d
+		return
 	}
 	d.init = g.init
 	// A client that fails here may do so because of what our rules are about.
-	d.speaks, d.link, d.guest = true, p.link, g
-	return d
+	d.speaks, c.link, c.guest = true, p.link, g
 }
 
 // trialClient plays a scenario with a client once.
-func (c *checker) trialClient(d *dialect, t *test, sc *scenario) error {
+func (c *lane) trialClient(t *test, sc *scenario) error {
 	switch t.place {
 	case onShared, onTurn:
-		if err := c.turnFor(d, t.place == onTurn || c.opt.Apart); err != nil {
+		if err := c.turnFor(t.place == onTurn || c.opt.Apart); err != nil {
 			return err
 		}
 		c.forget()
-		d.used, d.guest.used = true, true
-		g := d.guest
-		l, clean, err := c.playOn(d.link, g, d, sc)
-		d.link = l
+		c.used, c.guest.used = true, true
+		g := c.guest
+		l, clean, err := c.playOn(c.link, g, sc)
+		c.link = l
 		err = g.excuse(l, err, c.opt.timeout())
 		if !clean {
-			d.drop()
+			c.drop()
 		}
 		return err
 	}
-	d.drop() // a client may not be there twice
+	c.drop() // a client may not be there twice
 	l, err := c.connect()
 	if err != nil {
 		return broken("the client did not connect: %s", clip(err.Error(), 300))
 	}
 	defer func() { l.close() }()
 	c.forget()
-	g := &guest{version: d.version}
+	g := &guest{version: c.version}
 	if t.place == onFresh {
-		if l, err = c.begin(l, g, d); err != nil {
+		if l, err = c.begin(l, g); err != nil {
 			return err
 		}
 	}
-	l, _, err = c.playOn(l, g, d, sc)
+	l, _, err = c.playOn(l, g, sc)
 	return g.excuse(l, err, c.opt.timeout())
 }
 
@@ -139,66 +141,59 @@ func (g *guest) excuse(l *link, err error, limit time.Duration) error {
 	return err
 }
 
-// forget begins new evidence.
-func (c *checker) forget() {
-	c.mu.Lock()
-	c.saw = evidence{}
-	c.mu.Unlock()
-}
-
 // turnFor makes sure that there is a turn, one in which nothing was played if
 // own is set.
-func (c *checker) turnFor(d *dialect, own bool) error {
-	if d.link != nil && d.link.dead() {
-		d.drop()
+func (c *lane) turnFor(own bool) error {
+	if c.link != nil && c.link.dead() {
+		c.drop()
 	}
-	if d.link != nil && d.guest.turn != nil && d.guest.used && own {
-		p := newPlayer(c.ctx, c.side, d.version, d.link, &c.opt, &scenario{}, d.guest)
-		d.guest.begin(p)
-		if d.guest.stop(p, "end_turn", nil) != nil {
-			d.drop()
+	if c.link != nil && c.guest.turn != nil && c.guest.used && own {
+		p := c.player(c.link, &scenario{}, c.guest)
+		c.guest.begin(p)
+		if c.guest.stop(p, "end_turn", nil) != nil {
+			c.drop()
 		}
 	}
-	if d.link != nil && d.guest.turn == nil {
-		p := newPlayer(c.ctx, c.side, d.version, d.link, &c.opt, &scenario{}, d.guest)
-		d.guest.begin(p)
+	if c.link != nil && c.guest.turn == nil {
+		p := c.player(c.link, &scenario{}, c.guest)
+		c.guest.begin(p)
 		limit := p.patience()
-		if d.used && c.opt.Patience == 0 {
+		if c.used && c.opt.Patience == 0 {
 			limit = settleTime // most clients that were started for this send one prompt
 		}
-		if err := d.guest.take(p, limit); err != nil {
-			if !d.used {
-				d.link.close()
-				return c.noTurn(d, p, err)
+		if err := c.guest.take(p, limit); err != nil {
+			if !c.used {
+				c.link.close()
+				return c.noTurn(p, err)
 			}
-			d.drop()
+			c.drop()
 		}
 	}
-	if d.link != nil {
+	if c.link != nil {
 		return nil
 	}
 	l, err := c.connect()
 	if err != nil {
 		return broken("the client did not connect: %s", clip(err.Error(), 300))
 	}
-	g := &guest{version: d.version}
-	l, err = c.begin(l, g, d)
+	g := &guest{version: c.version}
+	l, err = c.begin(l, g)
 	if err != nil {
 		l.close()
 		return err
 	}
-	d.link, d.guest, d.used = l, g, false
-	d.noTurns = 0
+	c.link, c.guest, c.used = l, g, false
+	c.noTurns = 0
 	return nil
 }
 
 // begin waits for the first turn of a connection, or of the one that the client
 // makes in its place.
-func (c *checker) begin(l *link, g *guest, d *dialect) (*link, error) {
-	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, &scenario{}, g)
+func (c *lane) begin(l *link, g *guest) (*link, error) {
+	p := c.player(l, &scenario{}, g)
 	p.reconnect = c.connect
 	if err := g.take(p, p.patience()); err != nil {
-		return p.link, c.noTurn(d, p, err)
+		return p.link, c.noTurn(p, err)
 	}
 	return p.link, nil
 }
@@ -208,10 +203,10 @@ const maxNoTurns = 3
 
 // noTurn is the error of a client that did not prompt. When it has not for some
 // times, the rest is not tried.
-func (c *checker) noTurn(d *dialect, p *player, err error) error {
+func (c *lane) noTurn(p *player, err error) error {
 	bad := broken("%s", p.missing(err, "session/prompt"))
-	if d.noTurns++; d.noTurns >= maxNoTurns {
-		d.noPrompt = bad.Error()
+	if c.noTurns++; c.noTurns >= maxNoTurns {
+		c.noPrompt = bad.Error()
 	}
 	return bad
 }

@@ -41,11 +41,19 @@
 // promptCapabilities.image), or of the version that is spoken; "needs v1
 // terminal" is about one version only. authMethods is the list beside them.
 //
-// Scenarios are played on a connection that they share, one after another, and
-// agents' in one session, as long as none fails; those that make or end sessions
-// by themselves get another one. A scenario that fails on a connection that was
-// used is played again on a new one, and only that counts. One of a client is
-// played within a turn, which is shared likewise unless it has a step stop.
+// Scenarios of a topic are played on a connection that they share, one after another,
+// and agents' in one session, as long as none fails; those that make or end sessions
+// by themselves get another one. Clients' scenarios of all topics share a connection, and
+// a turn unless they have a step stop.
+//
+// With [Options.Jobs], [CheckAgent] plays several scenarios at a time, each on a connection
+// that no other one uses meanwhile. Which of them share a connection does not depend on how
+// many. One with a step measure, login or logout is played alone.
+//
+// A scenario that fails, or cannot be played, on a connection that was used or beside others
+// is played again when all others have ended, alone and on a new connection, and only that
+// counts. So is one that leaves its rule unseen after a step has waited in vain. A client's is
+// played again at once, and only if it has failed on a connection that was used.
 //
 // # Scenarios
 //
@@ -66,7 +74,8 @@
 //	expect WHAT      it must come
 //	await WHAT       if it does not come, the rule is unseen
 //	before $r WHAT   it must come before the answer to $r
-//	never WHAT       it must not come, from here to the end of the scenario
+//	never WHAT       it must not come, from here to the end of the scenario, which is when
+//	                 the peer has answered two more requests
 //	quiet TIME [WHAT] nothing may come for a while, or not this
 //	answer $q RESULT answers a request of the peer
 //	refuse $q CODE ["MESSAGE"]
@@ -111,7 +120,8 @@
 //	prompt $r PURPOSE [$s]      sends a prompt that makes the agent do something
 //	ended $r [PATTERN]          the turn must end, with such a stopReason
 //	done $r                     the prompt must be refused, or its turn end
-//	busy $r TIME                the turn must not end for so long
+//	busy $r TIME                the turn must not end for so long, and before the answer to
+//	                            another request
 //	said $r PATTERN             what the agent has said in it so far, as one string
 //	counted $r N                which is the numbers from 0 to N-1; unseen if it is none
 //

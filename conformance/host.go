@@ -342,7 +342,7 @@ func (h *host) busy(p *player, s *step) error {
 		return err
 	}
 	over := func() bool { return t.idle != nil || h.version == 1 && t.call.reply != nil }
-	switch err = p.until(s.dur, over); {
+	switch err = p.silence(s.dur, over); {
 	case errors.Is(err, errTimeout):
 		return nil
 	case err == nil:

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"errors"
-	"time"
 )
 
 // restart ends the agent and connects to another one, initialized, that is the
@@ -13,7 +12,7 @@ func (h *host) restart(p *player, s *step) error {
 	}
 	old := p.link
 	if old.peer.CloseWrite != nil && old.peer.CloseWrite() == nil {
-		err := p.until(min(p.limit, 2*time.Second), func() bool { return false })
+		err := p.until(min(p.limit, closeGrace), func() bool { return false })
 		if err != nil && !errors.Is(err, errClosed) && !errors.Is(err, errTimeout) {
 			return err
 		}

@@ -36,6 +36,17 @@ type Options struct {
 	// Cwd is the directory of sessions, an absolute path in the agent's terms.
 	// It is "/" if it is empty.
 	Cwd string
+	// NewCwd, unless it is nil, is called in place of Cwd for each group of trials that share
+	// a connection, and returns a directory that no other group has used. It may be called by
+	// several goroutines at a time. [CheckServer] calls it once.
+	NewCwd func() (string, error)
+	// Jobs is how many trials [CheckAgent] runs at a time, at most [MaxJobs]. 0 means 1, and so does
+	// any number if Record is there, since a recording has one conversation after another. With
+	// more than 1, the function that connects to the agent is called by several goroutines at a
+	// time, and there are as many connections at a time, and during a restart of the agent
+	// twice as many. Results neither depend on it nor come in another order. Each of the other
+	// checks runs one trial at a time.
+	Jobs int
 	// Login is the id of the method to log in with, for agents that want that.
 	Login string
 	// Logout says that signing out is tried, too. What one has signed in with may be lost.
@@ -66,6 +77,14 @@ func (o *Options) timeout() time.Duration {
 		return o.Timeout
 	}
 	return DefaultTimeout
+}
+
+// jobs returns how many trials of a side may run at a time.
+func (o *Options) jobs(side Side) int {
+	if side != Agent || o.Record != nil {
+		return 1
+	}
+	return min(max(o.Jobs, 1), MaxJobs)
 }
 
 func (o *Options) versions() []int {

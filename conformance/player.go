@@ -52,16 +52,17 @@ type player struct {
 	spent map[*what]bool     // what steps that are not played again were about
 	loops int                // how many blocks are being played that may be played again
 
-	inbox  []*letter
-	bytes  int
-	cursor int            // behind the last letter that a step was about
-	passed map[string]int // the same by method, for notifications
-	bans   []ban
-	banned error
-	limit  time.Duration
-	gone   error // why nothing more can be read
-	mute   bool  // nothing more can be sent
-	taken  Usage // by the peer when it was measured
+	inbox   []*letter
+	bytes   int
+	cursor  int            // behind the last letter that a step was about
+	passed  map[string]int // the same by method, for notifications
+	bans    []ban
+	banned  error
+	limit   time.Duration
+	gone    error // why nothing more can be read
+	mute    bool  // nothing more can be sent
+	expired *bool // set when something did not come in time
+	taken   Usage // by the peer when it was measured
 
 	held *strings.Builder // what is to be sent in one write, or nil
 
@@ -105,7 +106,7 @@ func newPlayer(ctx context.Context, side Side, version int, l *link, opt *Option
 		ctx: ctx, side: side, version: version, link: l, opt: opt, sc: sc, role: r,
 		known: pattern.Captures{"version": number(version)},
 		calls: map[string]*pending{}, byID: map[string]*pending{}, asked: map[string]*letter{},
-		passed: map[string]int{}, spent: map[*what]bool{}, limit: opt.timeout(),
+		passed: map[string]int{}, spent: map[*what]bool{}, limit: opt.timeout(), expired: new(bool),
 	}
 }
 
@@ -123,29 +124,6 @@ func (p *player) play(steps []*step) error {
 		}
 	}
 	return nil
-}
-
-// calm is how long is listened at the end of a scenario in which something must
-// not come, behind the answer to a request.
-const calm = 100 * time.Millisecond
-
-// last is what the end of a scenario says about what must not come: the peer is
-// asked something, since what it has to say before the answer comes before it.
-func (p *player) last() error {
-	if len(p.bans) == 0 || p.gone != nil || p.mute {
-		return p.banned
-	}
-	c, err := p.ping()
-	if err == nil && c != nil {
-		err = p.until(min(p.limit, settleTime), func() bool { return c.reply != nil })
-	}
-	if err == nil {
-		err = p.listenFor(calm)
-	}
-	if v, ok := errors.AsType[*verdict](err); ok && v != p.banned || p.ctx.Err() != nil {
-		return err
-	}
-	return p.banned
 }
 
 // pull takes what was received and deals with what no step is about.
@@ -323,6 +301,7 @@ func (p *player) until(limit time.Duration, done func() bool) error {
 		select {
 		case <-p.link.ready:
 		case <-timer.C:
+			*p.expired = true
 			return errTimeout
 		case <-p.ctx.Done():
 			return cause(p.ctx)
@@ -332,7 +311,9 @@ func (p *player) until(limit time.Duration, done func() bool) error {
 
 // listenFor takes what comes for a while.
 func (p *player) listenFor(d time.Duration) error {
+	was := *p.expired
 	err := p.until(d, func() bool { return false })
+	*p.expired = was
 	if errors.Is(err, errTimeout) {
 		return nil
 	}
@@ -490,10 +471,6 @@ func (p *player) find(w *what) (found *letter, near error) {
 
 // awaitWhat waits for what a step is about.
 func (p *player) awaitWhat(s *step) (*letter, error) {
-	limit := p.limit
-	if s.verb == "await" && p.side == Client && p.opt.Patience == 0 {
-		limit = min(limit, 2*settleTime) // what clients do by themselves they do at once
-	}
 	var found *letter
 	var near error
 	over := false
@@ -502,13 +479,17 @@ func (p *player) awaitWhat(s *step) (*letter, error) {
 		over = p.over()
 		return found != nil || over || p.instead(s.what) != nil
 	}
-	err := p.until(limit, look)
+	wait, limit := p.until, p.limit
+	if s.verb == "await" && p.side == Client && p.opt.Patience == 0 {
+		wait, limit = p.silence, min(limit, 2*settleTime) // what clients do by themselves they do at once
+	}
+	err := wait(limit, look)
 	if other := p.instead(s.what); err == nil && found == nil && other != nil {
 		return nil, other
 	}
 	if err == nil && found == nil { // what would come belongs to a turn that has ended
 		limit = min(limit, settleTime)
-		err = p.until(limit, func() bool { found, near = p.find(s.what); return found != nil })
+		err = p.silence(limit, func() bool { found, near = p.find(s.what); return found != nil })
 	}
 	if err == nil {
 		p.use(found)

@@ -92,7 +92,11 @@ func (h *host) connected(p *player, s *step) error {
 		case <-stop:
 		}
 	}()
-	err := p.until(p.limit, func() bool {
+	limit := p.limit
+	if h.over(p) { // it had a whole turn for that
+		limit = min(limit, max(2*settleTime, limit/5))
+	}
+	err := p.until(limit, func() bool {
 		select {
 		case <-there:
 			return true
@@ -105,7 +109,7 @@ func (h *host) connected(p *player, s *step) error {
 			// Those that connect when they need a server had no need to.
 			return unseen(noWords+"mcp (%s); it did not connect when it was sent something else", purposes["mcp"].About)
 		}
-		return failed("the agent did not connect to the MCP server within %v", p.limit)
+		return failed("the agent did not connect to the MCP server within %v", limit)
 	}
 	return p.gap(err)
 }

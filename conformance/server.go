@@ -43,6 +43,11 @@ func CheckServer(ctx context.Context, at *Endpoint, opt Options) (*Report, error
 	if err != nil {
 		return c.report, err
 	}
+	if c.opt.NewCwd != nil {
+		if c.opt.Cwd, err = c.opt.NewCwd(); err != nil {
+			return c.report, fmt.Errorf("conformance: a directory for sessions: %w", err)
+		}
+	}
 	why, late := s.explore(c)
 	for _, over := range []string{OverHTTP, OverWebSocket} {
 		if s.has[over] {

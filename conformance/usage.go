@@ -61,6 +61,7 @@ func (p *player) spare(s *step) error {
 		}
 		select {
 		case <-timer.C:
+			*p.expired = true
 			if u.Processes > p.taken.Processes {
 				return failed("the %s has %d processes, %d more than before", p.side, u.Processes, u.Processes-p.taken.Processes)
 			}

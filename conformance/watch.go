@@ -16,8 +16,21 @@ type watch struct {
 	side Side
 
 	mu       sync.Mutex
-	monitors []*Monitor
-	broken   map[brokenRule]*Result
+	monitors []sight
+	broken   map[brokenRule]*breach
+}
+
+// A sight is a connection that is watched, or was.
+type sight struct {
+	monitor *Monitor
+	order   int // among all connections
+}
+
+// A breach is how an observed rule was broken on the first connection that shows it. Which one
+// shows it earliest differs from one check to the next if several are open at a time.
+type breach struct {
+	Result
+	order int
 }
 
 // brokenRule is a rule in a version of the protocol; 0 stands for all that a
@@ -30,14 +43,15 @@ type brokenRule struct {
 // maxSaw bounds the frames that show how an observed rule was broken.
 const maxSaw = 4
 
-func newWatch(side Side) *watch { return &watch{side: side, broken: map[brokenRule]*Result{}} }
+func newWatch(side Side) *watch { return &watch{side: side, broken: map[brokenRule]*breach{}} }
 
 // connection returns what has to see every frame of a connection, one at a time.
-func (w *watch) connection() func(at time.Duration, dir trace.Direction, out bool, data []byte) {
+// Its findings come behind those of connections of a lower order.
+func (w *watch) connection(order int) func(at time.Duration, dir trace.Direction, out bool, data []byte) {
 	m := NewMonitor(MonitorConfig{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.monitors = append(w.monitors, m)
+	w.monitors = append(w.monitors, sight{m, order})
 	odd := &table[bool]{max: maxOdd}
 	return func(at time.Duration, dir trace.Direction, out bool, data []byte) {
 		w.mu.Lock()
@@ -56,7 +70,7 @@ func (w *watch) connection() func(at time.Duration, dir trace.Direction, out boo
 				return path.Base(f.Rule.ID) == "id-kind" || path.Base(f.Rule.ID) == "response-known"
 			})
 		}
-		w.note(m, found, out, data)
+		w.note(m, order, found, out, data)
 	}
 }
 
@@ -73,18 +87,18 @@ func idOf(data []byte) string {
 	return v.Get("id").Text
 }
 
-func (w *watch) note(m *Monitor, found []Finding, out bool, data []byte) {
+func (w *watch) note(m *Monitor, order int, found []Finding, out bool, data []byte) {
 	for _, f := range found {
 		if f.Rule.Side != w.side {
 			continue
 		}
 		key := brokenRule{f.Rule.ID, m.version}
 		r := w.broken[key]
-		if r == nil {
-			r = &Result{Rule: f.Rule, Version: m.version, Status: Fail, Why: f.Why}
+		if r == nil || r.order > order {
+			r = &breach{Result{Rule: f.Rule, Version: m.version, Status: Fail, Why: f.Why}, order}
 			w.broken[key] = r
 		}
-		if data != nil && f.Frame == m.stats.Frames && len(r.Saw) < maxSaw {
+		if r.order == order && data != nil && f.Frame == m.stats.Frames && len(r.Saw) < maxSaw {
 			r.Saw = append(r.Saw, Seen{Out: out, Data: clip(string(data), 2<<10)})
 		}
 	}
@@ -95,7 +109,7 @@ func (w *watch) fail(id string, version int, why string, saw ...Seen) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if key := (brokenRule{id, version}); w.broken[key] == nil && builtin().byID[id] != nil {
-		w.broken[key] = &Result{Rule: builtin().byID[id], Version: version, Status: Fail, Why: why, Saw: saw}
+		w.broken[key] = &breach{Result{Rule: builtin().byID[id], Version: version, Status: Fail, Why: why, Saw: saw}, 0}
 	}
 }
 
@@ -104,8 +118,8 @@ func (w *watch) fail(id string, version int, why string, saw ...Seen) {
 func (w *watch) interrupted() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, m := range w.monitors {
-		m.ended = true
+	for _, seen := range w.monitors {
+		seen.monitor.ended = true
 	}
 }
 
@@ -114,22 +128,21 @@ func (w *watch) interrupted() {
 func (w *watch) result(r *Rule, d *dialect) *Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, m := range w.monitors {
-		if m.ended {
-			continue
+	for _, seen := range w.monitors {
+		if !seen.monitor.ended {
+			w.note(seen.monitor, seen.order, seen.monitor.End(), false, nil)
 		}
-		w.note(w.monitors[i], m.End(), false, nil)
 	}
 	for _, v := range []int{d.version, 0} {
 		if b := w.broken[brokenRule{r.ID, v}]; b != nil {
-			c := *b
+			c := b.Result
 			c.Version = d.version
 			return &c
 		}
 	}
 	status := Unseen
-	for _, m := range w.monitors {
-		if m.seenIn(r, d.version) || m.version == d.version && m.seenIn(r, 0) {
+	for _, seen := range w.monitors {
+		if m := seen.monitor; m.seenIn(r, d.version) || m.version == d.version && m.seenIn(r, 0) {
 			status = Pass
 			break
 		}

@@ -12,7 +12,7 @@ func TestRepeatedID(t *testing.T) {
 	const asked, answered = `{"jsonrpc":"2.0","id":{"a":1},"method":"_x","params":{}}`, `{"jsonrpc":"2.0","id":{"a":1},"error":{"code":-32600,"message":"x"}}`
 	for _, sent := range []bool{true, false} {
 		w := newWatch(Agent)
-		see := w.connection()
+		see := w.connection(1)
 		if sent {
 			see(0, trace.ToAgent, true, []byte(asked))
 		}
