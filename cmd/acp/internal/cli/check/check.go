@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,7 @@ type Options struct {
 	Prompts      map[string]string // by purpose
 	Experimental bool
 	Apart        bool
+	Jobs         int // trials at a time; 0 means as many as suit the machine
 	Login        string
 	Logout       bool
 	Expect       string // file with known failures
@@ -145,6 +147,7 @@ The purposes of prompts:
 	f.StringVar(&o.TokenFile, "token-file", "", "read the token for the server from `FILE` instead of ACP_TOKEN")
 	f.StringArray("prompt", nil, "use TEXT as the prompt for the rules that need PURPOSE: `PURPOSE=TEXT` (repeatable)")
 	f.StringVar(&o.Login, "login", "", "log in with the method `ID` if the agent requires a login")
+	f.IntVar(&o.Jobs, "jobs", 0, "run `N` trials at a time, each with an agent of its own; without this flag, four for each processor, but at most 16")
 	f.BoolVar(&o.Logout, "logout", false, "also log out and in again; this may discard stored credentials")
 	return cmd
 }
@@ -255,6 +258,12 @@ func validateAndRun(cmd *cobra.Command, o *Options, runF func(context.Context, *
 	if o.Timeout < 0 || cmd.Flags().Changed("timeout") && o.Timeout == 0 {
 		return bad("--timeout %s: the time must be positive", o.Timeout)
 	}
+	if cmd.Flags().Changed("jobs") && (o.Jobs < 1 || o.Jobs > conformance.MaxJobs) {
+		return bad("--jobs %d: the number must be between 1 and %d", o.Jobs, conformance.MaxJobs)
+	}
+	if o.Jobs > 1 && o.Output != "" {
+		return bad("--output records one conversation after another: leave out --jobs, or use --jobs 1")
+	}
 	o.Prompts = nil
 	if f := cmd.Flags().Lookup("prompt"); f != nil {
 		list, _ := cmd.Flags().GetStringArray("prompt")
@@ -308,14 +317,23 @@ func Run(ctx context.Context, o *Options) error {
 		return o.writeReports(report, known, nil)
 	}
 	// Temporary files are also removed if a second interrupt exits the process.
-	dir, litter := "", new(litter)
+	litter := new(litter)
+	opt := conformance.Options{
+		Versions: o.Versions, Only: o.Only, Skip: o.Skip, Timeout: o.Timeout, Prompts: o.Prompts, Experimental: o.Experimental,
+		Apart: o.Apart, Login: o.Login, Logout: o.Logout, MCPProbe: o.openProbe,
+	}
 	if o.Side == conformance.Agent {
+		var dir string
 		var leave func()
 		if dir, leave, err = o.place(); err != nil {
 			return err
 		}
 		defer leave()
 		defer o.App.BeforeExit(leave)()
+		opt.Cwd, opt.Jobs = dir, o.jobs()
+		if !o.Here {
+			opt.NewCwd = func() (string, error) { return newScratch(dir) }
+		}
 	} else {
 		defer o.App.BeforeExit(litter.clear)()
 	}
@@ -325,9 +343,9 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	p := newProgress(o)
 	defer context.AfterFunc(ctx, p.interrupted)()
-	opt := conformance.Options{
-		Versions: o.Versions, Only: o.Only, Skip: o.Skip, Timeout: o.Timeout, Prompts: o.Prompts, Experimental: o.Experimental,
-		Apart: o.Apart, Login: o.Login, Logout: o.Logout, Cwd: dir, MCPProbe: o.openProbe, OnResult: p.result, Record: rec.frame,
+	opt.OnResult = p.result
+	if o.Output != "" {
+		opt.Record = rec.frame
 	}
 	var report *conformance.Report
 	var reached error
@@ -359,6 +377,20 @@ func Run(ctx context.Context, o *Options) error {
 		return exitcode.With(exitcode.Usage, err)
 	}
 	return o.writeReports(report, known, reached)
+}
+
+// The number of trials at a time without --jobs. They wait most of the time, but start programs.
+const (
+	jobsPerProcessor = 4
+	maxJobsDefault   = 16
+)
+
+// jobs returns how many trials run at a time.
+func (o *Options) jobs() int {
+	if o.Jobs > 0 {
+		return o.Jobs
+	}
+	return min(jobsPerProcessor*runtime.GOMAXPROCS(0), maxJobsDefault)
 }
 
 // writeReports writes all reports and returns the error for the exit status. On a terminal, the

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -389,7 +390,7 @@ func TestFlags(t *testing.T) {
 	a := &app.App{Out: new(bytes.Buffer), Err: new(bytes.Buffer)}
 	cmd := NewCommand(a, func(_ context.Context, o *Options) error { got = o; return nil })
 	cmd.SetArgs([]string{
-		"agent", "--protocol", "2", "--only", "agent/prompt", "--skip", "agent/prompt/ends", "--timeout", "3s", "--experimental", "--apart",
+		"agent", "--protocol", "2", "--only", "agent/prompt", "--skip", "agent/prompt/ends", "--timeout", "3s", "--experimental", "--apart", "--jobs", "1",
 		"--prompt", "text=say a=b", "--login", "key", "--expect", "e", "--all", "--json", "--junit", "j", "--sarif", "s", "--markdown", "m", "-o", "t",
 		"--", "my-agent", "--acp",
 	})
@@ -398,11 +399,40 @@ func TestFlags(t *testing.T) {
 	}
 	want := &Options{
 		App: a, Side: conformance.Agent, Argv: []string{"my-agent", "--acp"}, Versions: []int{2}, Only: []string{"agent/prompt"}, Skip: []string{"agent/prompt/ends"},
-		Timeout: 3 * time.Second, Prompts: map[string]string{"text": "say a=b"}, Experimental: true, Apart: true, Login: "key", Expect: "e",
+		Timeout: 3 * time.Second, Prompts: map[string]string{"text": "say a=b"}, Experimental: true, Apart: true, Jobs: 1, Login: "key", Expect: "e",
 		All: true, JSON: true, JUnit: "j", SARIF: "s", Markdown: "m", Output: "t",
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b *app.App) bool { return a == b })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestJobsFlag: a number of trials that is not possible is an error of usage, and without one it suits the machine.
+func TestJobsFlag(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want int    // trials at a time
+		err  string // or how it is refused
+	}{
+		{nil, min(4*runtime.GOMAXPROCS(0), 16), ""},
+		{[]string{"--jobs", "3"}, 3, ""},
+		{[]string{"--jobs", "64"}, 64, ""},
+		{[]string{"--jobs", "0"}, 0, "--jobs 0: the number must be between 1 and 64"},
+		{[]string{"--jobs", "-1"}, 0, "--jobs -1: the number must be between 1 and 64"},
+		{[]string{"--jobs", "65"}, 0, "--jobs 65: the number must be between 1 and 64"},
+		{[]string{"--jobs", "1", "-o", "t"}, 1, ""},
+		{[]string{"--jobs", "2", "-o", "t"}, 0, "--output records one conversation after another: leave out --jobs, or use --jobs 1"},
+	} {
+		var got *Options
+		cmd := NewCommand(&app.App{Out: new(bytes.Buffer), Err: new(bytes.Buffer)}, func(_ context.Context, o *Options) error { got = o; return nil })
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetArgs(append([]string{"agent"}, test.args...))
+		switch err := cmd.Execute(); {
+		case test.err != "" && (err == nil || err.Error() != test.err || exitcode.Of(err) != exitcode.Usage):
+			t.Errorf("%q: %v, want %s", test.args, err, test.err)
+		case test.err == "" && (err != nil || got.jobs() != test.want):
+			t.Errorf("%q: %v, %+v, want %d", test.args, err, got, test.want)
+		}
 	}
 }
 

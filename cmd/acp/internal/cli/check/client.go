@@ -54,7 +54,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 			return nil, nil, exitcode.Errorf(exitcode.Agent, "the client cannot be checked: program %s: %w", roster.Quote(s.cfg.Path), err)
 		}
 		if !strings.Contains(strings.Join(o.Argv, " "), placeholder) {
-			r, err = conformance.CheckClient(ctx, func(context.Context) (*conformance.Peer, error) { return s.peer() }, opt)
+			r, err = conformance.CheckClient(ctx, s.peer, opt)
 			s.wait()
 			s.explain(r)
 			return r, s.fault(), err
@@ -90,7 +90,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 			return nil, err
 		}
 		s.cfg = visiting(plain, door)
-		proc, err := s.start()
+		proc, err := s.start(ctx)
 		if err != nil {
 			door.close()
 			return nil, err

@@ -31,6 +31,9 @@ type starter struct {
 	cfg  process.Config
 	rec  *recording
 	ends sync.WaitGroup
+	// slots bounds the programs that run at a time, also those that are being stopped, which may take
+	// longer than a trial; nil does not.
+	slots chan struct{}
 
 	mu    sync.Mutex
 	last  *process.Process                   // the latest process
@@ -39,16 +42,24 @@ type starter struct {
 	notes map[*process.Process]*stderrWriter // receives each program's standard error, if it is recorded
 }
 
-// start starts the program.
-func (s *starter) start() (*process.Process, error) {
+// start starts the program, when there is room for it.
+func (s *starter) start(ctx context.Context) (*process.Process, error) {
 	cfg, notes := s.cfg, s.rec.stderr()
 	if notes != nil {
 		cfg.Stderr = notes
+	}
+	if s.slots != nil {
+		select {
+		case s.slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 	p, err := process.Start(s.ctx, cfg)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
+		s.free()
 		s.err = &unreached{err}
 		return nil, s.err
 	}
@@ -63,6 +74,13 @@ func (s *starter) start() (*process.Process, error) {
 	return p, nil
 }
 
+// free makes room for another program.
+func (s *starter) free() {
+	if s.slots != nil {
+		<-s.slots
+	}
+}
+
 // fault returns why the program could not be started, or nil.
 func (s *starter) fault() error {
 	s.mu.Lock()
@@ -74,6 +92,7 @@ func (s *starter) fault() error {
 func (s *starter) stop(p *process.Process) {
 	s.ends.Go(func() {
 		_ = p.Stop(context.WithoutCancel(s.ctx))
+		s.free()
 		s.mu.Lock()
 		notes := s.notes[p]
 		delete(s.notes, p)
@@ -100,8 +119,8 @@ func (s *starter) leaveAlone(p *process.Process) {
 func (s *starter) wait() { s.ends.Wait() }
 
 // peer starts the program and connects to its standard streams.
-func (s *starter) peer() (*conformance.Peer, error) {
-	p, err := s.start()
+func (s *starter) peer(ctx context.Context) (*conformance.Peer, error) {
+	p, err := s.start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -212,8 +231,9 @@ func (o *Options) checkAgent(ctx context.Context, opt conformance.Options, rec *
 		return nil, nil, err
 	}
 	cfg.CloseGrace = endGrace
-	s := &starter{ctx: ctx, cfg: cfg, rec: rec}
-	r, err = conformance.CheckAgent(ctx, func(context.Context) (*conformance.Peer, error) { return s.peer() }, opt)
+	// Each trial has one program, and the one before it may still be ending.
+	s := &starter{ctx: ctx, cfg: cfg, rec: rec, slots: make(chan struct{}, 2*max(opt.Jobs, 1))}
+	r, err = conformance.CheckAgent(ctx, s.peer, opt)
 	s.wait()
 	s.explain(r)
 	return r, s.fault(), err

@@ -11,7 +11,7 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// scratch are the files of the temporary directory: something to read and to list, and the
+// scratch are the files of a temporary directory: something to read and to list, and the
 // first file that prompts name. The client serves that file with another text, which shows
 // whether an agent reads it through the client or from the disk.
 var scratch = map[string]string{
@@ -21,37 +21,48 @@ var scratch = map[string]string{
 }
 
 // place returns the directory for the sessions of an agent, and the function that removes it.
-// It is a temporary one unless the user has named one with --cwd. The agent itself always runs
-// in the user's directory, so that relative paths in its command work.
+// It is the one that the user has named with --cwd, or a temporary one, in which newScratch makes
+// those of the sessions. The agent itself always runs in the user's directory, so that relative
+// paths in its command work.
 func (o *Options) place() (dir string, leave func(), err error) {
 	if o.Here {
 		return o.App.Cwd, func() {}, nil
 	}
 	bad := func(err error) (string, func(), error) {
-		_ = os.RemoveAll(dir)
 		return "", nil, fmt.Errorf("creating a directory for sessions: %w; use --cwd DIR to name an existing one", err)
 	}
-	if dir, err = os.MkdirTemp("", "acp-check-"); err != nil {
+	made, err := os.MkdirTemp("", "acp-check-")
+	if err != nil {
 		return bad(err)
 	}
 	// Agents may report the directory with its links resolved, and rules compare it.
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+	if dir, err = filepath.EvalSymlinks(made); err != nil {
+		_ = os.RemoveAll(made)
 		return bad(err)
-	}
-	for name, text := range scratch {
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			return bad(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return bad(err)
-		}
 	}
 	return dir, sync.OnceFunc(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			fmt.Fprintf(o.App.Err, "acp: the directory of the check could not be removed: %v\n", err)
 		}
 	}), nil
+}
+
+// newScratch makes a directory with the files of scratch in another one, which is removed as a whole.
+func newScratch(in string) (string, error) {
+	dir, err := os.MkdirTemp(in, "")
+	if err != nil {
+		return "", err
+	}
+	for name, text := range scratch {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
 }
 
 const (

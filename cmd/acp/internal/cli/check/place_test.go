@@ -23,8 +23,8 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// TestPlace: sessions have a directory of their own, which is gone afterwards with all that was put
-// into it, unless there is one that the user has named.
+// TestPlace: the sessions of each group of trials have a directory of their own, which is gone
+// afterwards with all that was put into it, unless there is one that the user has named.
 func TestPlace(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -35,10 +35,16 @@ func TestPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !filepath.IsAbs(dir) || dir == o.App.Cwd || !exists(filepath.Join(dir, "README.md")) || !exists(filepath.Join(dir, "src", "hello.txt")) {
+	if !filepath.IsAbs(dir) || dir == o.App.Cwd {
 		t.Errorf("%s", dir)
 	}
-	write(t, filepath.Join(dir, "src", "notes.txt"), "what the agent wrote")
+	for range 2 {
+		mine, err := newScratch(dir)
+		if err != nil || !exists(filepath.Join(mine, "README.md")) || !exists(filepath.Join(mine, "src", "hello.txt")) || exists(filepath.Join(mine, "src", "notes.txt")) {
+			t.Fatalf("%s, %v", mine, err)
+		}
+		write(t, filepath.Join(mine, "src", "notes.txt"), "what the agent wrote")
+	}
 	leave()
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 || errs.Len() > 0 {
 		t.Errorf("left: %v, %v, %s", left, err, &errs)

@@ -22,11 +22,12 @@ func TestCheckEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		mode    string
+		first   string // the rule that is tried before the one about a turn
 		signals int
 		report  bool
 	}{
-		{"once", "slow-turn", 1, true},
-		{"twice", "deaf", 2, false},
+		{"once", "slow-turn", "agent/prompt/audio-not-offered", 1, true}, // on the same connection
+		{"twice", "deaf", "agent/dispatch/unknown-request", 2, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +39,7 @@ func TestCheckEnds(t *testing.T) {
 			if tt.signals > 1 {
 				script += `; sleep 1000`
 			}
-			cmd := acpCommand(t, home, "check", "agent", "--protocol", "1", "--only", "agent/dispatch/unknown-request", "--only", "agent/prompt/ends",
+			cmd := acpCommand(t, home, "check", "agent", "--protocol", "1", "--only", tt.first, "--only", "agent/prompt/ends",
 				"--prompt", "text=hello", "--timeout", "5m", "--json", "--junit", "report.xml", "-o", "talk.acptrace", "--",
 				"env", "SEEN="+seen.name, "sh", "-c", script, "sh", "env", "CLITEST_RUN=fake-agent", os.Args[0], tt.mode)
 			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
@@ -50,7 +51,7 @@ func TestCheckEnds(t *testing.T) {
 			ended := make(chan struct{})
 			go func() { defer close(ended); _ = cmd.Wait(); _ = seen.writer.Close() }()
 			t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
-			want := "session/prompt"
+			want := `"text":"hello"`
 			if tt.signals == 2 {
 				want = "_check/" // the agent of this test answers turns, and then does not end
 			}
