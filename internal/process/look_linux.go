@@ -112,13 +112,11 @@ func (l *looker) look(since int64) map[int]proc {
 		l.mu.Lock()
 		l.next = nil
 		l.mu.Unlock()
+		s.procs = map[int]proc{}
 		// What has ended after it was listed, and before it was examined, may have started
 		// something in between.
-		for range maxRounds {
-			var again bool
-			if s.procs, again = l.examine(s.since); !again {
-				break
-			}
+		for from, again, rounds := s.since, true, 0; again && rounds < maxRounds; rounds++ {
+			from, again = l.examine(from, s.procs)
 		}
 	}
 	return s.procs
@@ -168,9 +166,9 @@ func (l *looker) relist() {
 	l.listings.Store(number)
 }
 
-// examine lists all processes and returns those that were first listed after since. It
-// reports whether one of them has ended meanwhile.
-func (l *looker) examine(since int64) (procs map[int]proc, ended bool) {
+// examine lists all processes, and adds to procs those that were first listed after since.
+// It returns the number of the listing, and whether one of them has ended meanwhile.
+func (l *looker) examine(since int64, procs map[int]proc) (listing int64, ended bool) {
 	l.relist()
 	var pids []int
 	for _, p := range l.known {
@@ -179,7 +177,6 @@ func (l *looker) examine(since int64) (procs map[int]proc, ended bool) {
 		}
 	}
 	marks := l.readMarks(pids)
-	procs = make(map[int]proc, len(pids))
 	for i := range l.known {
 		e := &l.known[i]
 		if e.first <= since {
@@ -194,7 +191,7 @@ func (l *looker) examine(since int64) (procs map[int]proc, ended bool) {
 			e.ended, ended = true, true
 		}
 	}
-	return procs, ended
+	return l.listings.Load(), ended
 }
 
 // readMarks returns the marks of processes.
