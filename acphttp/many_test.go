@@ -60,8 +60,8 @@ func TestMany(t *testing.T) {
 		}
 		all.Wait()
 	}
+	goroutines, files := runtime.NumGoroutine(), openFiles()
 	round(100) // what is made once
-	goroutines, files := settled(), openFiles()
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -69,10 +69,10 @@ func TestMany(t *testing.T) {
 	if began.Load() != ended.Load() || began.Load() != int64(count+100) {
 		t.Errorf("%d began, %d ended", began.Load(), ended.Load())
 	}
-	if got := settled(); got > goroutines+5 {
+	if got := fallen(runtime.NumGoroutine, goroutines+5); got > goroutines+5 {
 		t.Errorf("%d goroutines, before there were %d", got, goroutines)
 	}
-	if got := openFiles(); got > files+5 {
+	if got := fallen(openFiles, files+5); got > files+5 {
 		t.Errorf("%d open files, before there were %d", got, files)
 	}
 	runtime.GC()
@@ -82,17 +82,16 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// settled counts the goroutines once their number no longer falls: those of net/http
-// end some time after their connections.
-func settled() int {
-	least := runtime.NumGoroutine()
-	for same := 0; same < 50; same++ {
-		time.Sleep(time.Millisecond)
-		if n := runtime.NumGoroutine(); n < least {
-			least, same = n, 0
+// fallen waits until a number is at most a limit, and returns it. Those of net/http fall
+// some time after its connections have ended. Only a failure waits for the minute.
+func fallen(count func() int, limit int) int {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Minute); ; <-tick.C {
+		if n := count(); n <= limit || time.Now().After(end) {
+			return n
 		}
 	}
-	return least
 }
 
 // openFiles counts the process's descriptors, where the system shows them.
