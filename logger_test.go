@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -17,10 +18,8 @@ import (
 // logged by slog's default logger, under the id that the client's error shows, and
 // that nothing else is.
 func TestDefaultLogger(t *testing.T) {
-	before := slog.Default()
-	defer slog.SetDefault(before)
 	var out lockedBuffer
-	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	logtest.SetDefault(t, slog.NewTextHandler(&out, nil))
 	for name, fail := range map[string]func() error{
 		"error": func() error { return errors.New("the disk is full") },
 		"panic": func() error { panic("the disk is full") },

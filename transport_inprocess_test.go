@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+
+	"github.com/goacp/acp/internal/logtest"
 )
 
 // TestInProcess: each connection has the agent to itself, and Wait returns when all have ended.
@@ -13,7 +15,7 @@ func TestInProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
 		left := make(chan struct{})
-		agent := &Agent{Prompt: func(ctx context.Context, turn *Turn) (StopReason, error) {
+		agent := &Agent{Logger: logtest.New(t), Prompt: func(ctx context.Context, turn *Turn) (StopReason, error) {
 			if turn.Text() == "wait" {
 				defer close(left)
 				<-ctx.Done()

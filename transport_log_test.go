@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -91,7 +92,7 @@ func TestLogTransport(t *testing.T) {
 				}
 				return StopEndTurn, nil
 			}}
-			client := &Client{Engine: jsonrpc.Settings{MaxFrame: 1 << 20}}
+			client := &Client{Engine: jsonrpc.Settings{MaxFrame: 1 << 20}, Logger: logtest.New(t)}
 			log := LogTransport(&pipes{agent: agent, t: t}, w) // one for all: each opens another stream
 			var all sync.WaitGroup
 			for range 3 {

@@ -5,16 +5,16 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/goacp/acp/internal/logtest"
 )
 
 // TestNew holds that errors, and nothing else, go to the default logger of the
 // moment.
 func TestNew(t *testing.T) {
-	before := slog.Default()
-	defer slog.SetDefault(before)
 	log := New()
 	var out bytes.Buffer
-	slog.SetDefault(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	logtest.SetDefault(t, slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	for _, l := range []*slog.Logger{log, log.With("a", "b"), log.WithGroup("g").With("c", "d").WithGroup("h")} {
 		l.Debug("quiet")
 		l.Warn("quiet")

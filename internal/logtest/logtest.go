@@ -4,6 +4,7 @@ package logtest
 
 import (
 	"io"
+	"log"
 	"log/slog"
 	"sync"
 	"testing"
@@ -15,6 +16,19 @@ func New(t testing.TB) *slog.Logger {
 	w := &output{w: t.Output()}
 	t.Cleanup(w.end)
 	return slog.New(slog.NewTextHandler(w, nil))
+}
+
+// SetDefault gives slog's default logger a handler until the test ends. slog.SetDefault
+// cannot undo that: it leaves the output of package log, which slog's first default logger
+// writes to, with the handler.
+func SetDefault(t testing.TB, h slog.Handler) {
+	logger, w, flags := slog.Default(), log.Writer(), log.Flags()
+	slog.SetDefault(slog.New(h))
+	t.Cleanup(func() {
+		slog.SetDefault(logger)
+		log.SetOutput(w)
+		log.SetFlags(flags)
+	})
 }
 
 // output is the output of a test, which panics when it is written to after the test.
