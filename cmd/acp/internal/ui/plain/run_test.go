@@ -12,6 +12,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/internal/logtest"
 )
 
 // talk holds a conversation with an agent whose input is given, and returns what was printed.
@@ -45,7 +46,7 @@ func has(t *testing.T, out string, parts ...string) {
 
 func TestConversation(t *testing.T) {
 	for _, version := range []int{1, 2} {
-		agent := &acp.Agent{MinVersion: version, MaxVersion: version, Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+		agent := &acp.Agent{MinVersion: version, MaxVersion: version, Logger: logtest.New(t), Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
 			switch t.Text() {
 			case "fail":
 				return "", errors.New("out of order")
