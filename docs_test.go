@@ -263,6 +263,9 @@ var (
 
 // TestDocumentLinks checks links to files of this module and to headings.
 func TestDocumentLinks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads documents: once is enough")
+	}
 	for _, file := range texts(t) {
 		text, err := os.ReadFile(filepath.FromSlash(file))
 		if err != nil {

@@ -68,6 +68,9 @@ func TestNoStatementNumbers(t *testing.T) {
 // TestEnglish holds documents, comments and texts in the code to CONTRIBUTING's table of
 // English.
 func TestEnglish(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads documents: once is enough")
+	}
 	looked := 0
 	look := func(at, text string) {
 		looked++
