@@ -75,7 +75,15 @@ type scan struct {
 	procs map[int]proc
 }
 
-var looks = sync.OnceValue(func() *looker { return newLooker(system{list, newest, lap(), stat, environ}) })
+var looks = sync.OnceValue(func() *looker {
+	l := newLooker(system{list, newest, lap(), stat, environ})
+	l.looking = looking
+	return l
+})
+
+// looking is that of the looker of this process. It is made here since a channel that is made
+// in a bubble of testing/synctest is of no use outside of it.
+var looking = make(chan struct{}, 1)
 
 func newLooker(s system) *looker {
 	return &looker{system: s, looking: make(chan struct{}, 1), blocked: map[int]bool{}}
