@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,7 +51,8 @@ func (a *baseAgent) usage() Usage {
 
 func (a *baseAgent) agent() *acp.Agent {
 	return &acp.Agent{
-		Info: acp.Implementation{Name: "base", Version: "1.0.0"},
+		Info:   acp.Implementation{Name: "base", Version: "1.0.0"},
+		Logger: slog.New(slog.DiscardHandler), // what fails here is what the rules provoke
 		Initialize: func(context.Context, *acp.AgentConn) (json.RawMessage, error) {
 			return json.RawMessage(`{"tspeer":{"script":1}}`), nil
 		},

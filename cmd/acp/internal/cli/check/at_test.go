@@ -24,6 +24,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/remote"
+	"github.com/goacp/acp/internal/logtest"
 )
 
 // serveAgent serves an agent over HTTP and WebSocket to those who have a token.
@@ -46,7 +47,7 @@ func serveOn(t *testing.T, token string, start func(http.Handler) *httptest.Serv
 		}
 		return acp.StopEndTurn, t.Say("hello")
 	}}
-	s := &acphttp.Server{Serve: agent.Serve, Upgrade: acpws.Upgrader{}, Authenticate: func(r *http.Request) (string, error) {
+	s := &acphttp.Server{Serve: agent.Serve, Upgrade: acpws.Upgrader{}, Logger: logtest.New(t), Authenticate: func(r *http.Request) (string, error) {
 		if token != "" && r.Header.Get("Authorization") != "Bearer "+token {
 			return "", errors.New("no token")
 		}
