@@ -340,7 +340,7 @@ func (c *lane) playOn(l *link, ours role, sc *scenario) (now *link, clean bool, 
 		err = p.last()
 	}
 	v, ok := errors.AsType[*verdict](err)
-	if err != nil && (!ok || v.status != Unseen) || p.gone != nil {
+	if err != nil && (!ok || v.status != Unseen) || p.gone != nil || p.mute {
 		return p.link, false, err
 	}
 	return p.link, ours.leave(p), err

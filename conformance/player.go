@@ -227,7 +227,7 @@ func (p *player) loop(body []*step) error {
 
 // reply lets our side answer a request by itself.
 func (p *player) reply(m *letter) {
-	if m.done {
+	if m.done || p.mute { // what cannot arrive was not sent either
 		return
 	}
 	if answer := p.role.auto(p, m); answer != "" {
