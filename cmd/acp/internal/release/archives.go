@@ -208,8 +208,12 @@ func (b builder) archive(ctx context.Context, platform string, shared map[string
 // notice matches the files whose text has to be passed on with a program.
 var notice = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents)`)
 
-// embedded are files of the program's module with the licences of what it embeds.
-var embedded = []string{"internal/web/assets/licences.txt", "internal/model/catalog/models.LICENSE"}
+// embedded are the parts of the program that are not modules, and the files of its module with their
+// licences.
+var embedded = [][2]string{
+	{"The page of acp serve", "internal/web/assets/licences.txt"},
+	{"The list of models", "internal/model/catalog/models.LICENSE"},
+}
 
 // licences returns the licences of what a program consists of beside this repository, as the program
 // itself says it.
@@ -231,9 +235,9 @@ func (b builder) licences(ctx context.Context, acp string) ([]byte, error) {
 	if err := add("Go, "+info.GoVersion, filepath.Join(goroot, "LICENSE")); err != nil {
 		return nil, err
 	}
-	for _, name := range embedded {
-		dir := filepath.Join(b.cache(), filepath.FromSlash(published[2].path)+"@"+b.version)
-		if err := add(path.Base(name), filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+	program := filepath.Join(b.cache(), filepath.FromSlash(published[2].path)+"@"+b.version)
+	for _, e := range embedded {
+		if err := add(e[0], filepath.Join(program, filepath.FromSlash(e[1]))); err != nil {
 			return nil, err
 		}
 	}
