@@ -123,6 +123,7 @@ func (c *lane) probe() {
 		d.broken, d.cause = "the agent could not be started: "+clip(err.Error(), 300), causeOf(err)
 		return
 	}
+	d.network = l.peer.Network
 	p := c.player(l, &scenario{}, h)
 	h.begin(p)
 	result, refused, err := p.greet(h)

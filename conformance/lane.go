@@ -49,9 +49,6 @@ func (c *lane) connect() (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	c.network = peer.Network
-	c.mu.Unlock()
 	see := c.watch.connection(c.order)
 	l := newLink(peer, func(out bool, data []byte) {
 		dir := trace.ToClient
