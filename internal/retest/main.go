@@ -131,8 +131,9 @@ func (r runner) start(args []string) (status int, flaky []string) {
 	}
 	for _, f := range failures {
 		fmt.Fprintf(r.out, "retest: %s failed; it runs again, alone\n", f)
-		if r.status(r.run(call.alone(f), r.out, r.err)) != 0 {
-			fmt.Fprintf(r.out, "retest: %s failed again\n", f)
+		var alone output
+		if r.status(r.run(call.alone(f), io.MultiWriter(r.out, &alone), r.err)) != 0 || alone.idle {
+			fmt.Fprintf(r.out, "retest: %s failed again, or did not run\n", f)
 			return status, nil
 		}
 		flaky = append(flaky, f.String())

@@ -25,6 +25,7 @@ type output struct {
 	failed   []string // tests of the package under way, in the order of their lines
 	finished bool     // its program came to the end of its tests
 
+	idle  bool // a package passed without a test
 	found []failure
 	fatal error // the first failure that is not run again
 }
@@ -47,9 +48,10 @@ func (o *output) read(line string) {
 	switch {
 	case line == "FAIL" || line == "PASS":
 		o.finished = true
-	case line == "WARNING: DATA RACE":
+	case strings.TrimLeft(line, " \t") == "WARNING: DATA RACE": // indented in what a test logs of a child
 		o.fail(errors.New("there was a data race"))
 	case strings.HasPrefix(line, "ok  \t"):
+		o.idle = o.idle || strings.HasSuffix(line, "[no tests to run]")
 		o.next()
 	case strings.HasPrefix(line, "FAIL\t"):
 		o.end(strings.TrimPrefix(line, "FAIL\t"))

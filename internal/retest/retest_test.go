@@ -74,6 +74,7 @@ func TestOutput(t *testing.T) {
 		{"goroutines left", "PASS\ngoroutines left behind:\n\nx\nFAIL\tx/p\t0.1s\nFAIL\n", []failure{{"x/p", ""}}, ""},
 		{"a line that is long", "--- FAIL: TestA (0.00s)\n" + strings.Repeat("x", 3*maxLine) + "\nFAIL\nFAIL\tx/p\t0.003s\n", []failure{{"x/p", "TestA"}}, ""},
 		{"a race", "WARNING: DATA RACE\n--- FAIL: TestA (0.00s)\nFAIL\nFAIL\tx/p\t0.003s\n", nil, "there was a data race"},
+		{"a race of a child", "    x_test.go:5: ==================\n        WARNING: DATA RACE\n--- FAIL: TestA (0.00s)\nFAIL\nFAIL\tx/p\t0.003s\n", nil, "there was a data race"},
 		{"does not build", "FAIL\tx/p [build failed]\nFAIL\n", nil, "x/p: build failed"},
 		{"no such package", "FAIL\tx/p [setup failed]\nFAIL\n", nil, "x/p: setup failed"},
 		{"nothing", "", nil, "go test does not say which test failed"},
@@ -116,6 +117,7 @@ func TestAgain(t *testing.T) {
 		{"passes", `t.Run("sub", func(t *testing.T) { `, 0, nil},
 		{"fails once", second + `t.Error("x")`, 0, []string{"example.org/x TestIt/sub"}},
 		{"panics once", second + `panic("x")`, 0, []string{"example.org/x"}},
+		{"has another name then", `t.Run(fmt.Sprint(time.Now().UnixNano()), func(t *testing.T) { t.Error("x")`, 1, nil},
 		{"fails", `t.Run("sub", func(t *testing.T) { t.Error("x")`, 1, nil},
 		{"does not build", `{ y`, 1, nil},
 	} {
@@ -124,7 +126,7 @@ func TestAgain(t *testing.T) {
 			dir := t.TempDir()
 			for name, text := range map[string]string{
 				"go.mod":    "module example.org/x\n\ngo 1.26\n",
-				"x_test.go": "package x\n\nimport (\"os\"; \"testing\")\n\nvar _ = os.Stat\n\nfunc TestIt(t *testing.T) { " + tt.body + "})\n}\n",
+				"x_test.go": "package x\n\nimport (\"fmt\"; \"os\"; \"testing\"; \"time\")\n\nvar _, _, _ = os.Stat, fmt.Sprint, time.Now\n\nfunc TestIt(t *testing.T) { " + tt.body + "})\n}\n",
 			} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)

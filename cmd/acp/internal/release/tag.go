@@ -75,11 +75,12 @@ func release(ctx context.Context, c clone, version string, out io.Writer) (err e
 	if err := s.commit(ctx, version, filepath.Join(temp, "modules")); err != nil {
 		return err
 	}
-	if err := c.take(ctx, s, version); err != nil {
-		return err
-	}
 	branch, err := c.git(ctx, "rev-parse", "--abbrev-ref", "HEAD")
 	if err != nil {
+		return err
+	}
+	// From here on the clone changes, which an interruption would leave half done.
+	if err := c.take(context.WithoutCancel(ctx), s, version); err != nil {
 		return err
 	}
 	if branch == "HEAD" { // no branch is checked out
@@ -245,7 +246,7 @@ func (c clone) commit(ctx context.Context, version, cache string) error {
 		return err
 	}
 	for i, m := range published {
-		if _, err := c.git(ctx, "tag", m.tag(version)); err != nil {
+		if _, err := c.git(ctx, "tag", "--no-sign", m.tag(version)); err != nil {
 			return err
 		}
 		later := published[i+1:]
@@ -340,7 +341,7 @@ func (c clone) take(ctx context.Context, s clone, version string) error {
 		return err
 	}
 	if _, err := c.git(ctx, "merge", "--quiet", "--ff-only", version); err != nil {
-		_, undo := c.git(context.WithoutCancel(ctx), drop...)
+		_, undo := c.git(ctx, drop...)
 		return errors.Join(err, undo)
 	}
 	return nil

@@ -36,7 +36,7 @@ func TestFlags(t *testing.T) {
 		var got *Options
 		cmd := NewCommand(&app.App{}, func(_ context.Context, o *Options) error { got = o; return nil })
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
-		cmd.SetArgs(test.args)
+		cmd.SetArgs(append([]string{}, test.args...))
 		err := cmd.Execute()
 		if test.err != "" {
 			if err == nil || !strings.Contains(err.Error(), test.err) || got != nil {

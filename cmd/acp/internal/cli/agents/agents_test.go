@@ -166,7 +166,7 @@ func TestFlags(t *testing.T) {
 	} {
 		var got *Options
 		cmd := NewCommand(nil, func(_ context.Context, o *Options) error { got = o; return nil })
-		cmd.SetArgs(tc.args)
+		cmd.SetArgs(append([]string{}, tc.args...))
 		if err := cmd.Execute(); err != nil {
 			t.Errorf("%q: %v", tc.args, err)
 			continue

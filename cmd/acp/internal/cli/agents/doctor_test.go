@@ -164,7 +164,7 @@ func (p *place) run(args ...string) error {
 	p.out.Reset()
 	p.err.Reset()
 	cmd := NewCommand(p.app, nil)
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...))
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	return cmd.ExecuteContext(p.t.Context())
 }

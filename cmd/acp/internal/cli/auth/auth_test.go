@@ -92,7 +92,7 @@ func TestFlags(t *testing.T) {
 		{[]string{"logout", "x"}, Options{Verb: "logout", Agent: "x"}},
 	} {
 		cmd = NewCommand(nil, func(_ context.Context, o *Options) error { got = *o; return nil })
-		cmd.SetArgs(tt.args)
+		cmd.SetArgs(append([]string{}, tt.args...))
 		if err := cmd.Execute(); err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func TestArguments(t *testing.T) {
 			a := new(app.App)
 			var got *Options
 			cmd := NewCommand(a, func(_ context.Context, o *Options) error { got = o; return nil })
-			cmd.SetArgs(tt.args)
+			cmd.SetArgs(append([]string{}, tt.args...))
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true
 			err := cmd.ExecuteContext(t.Context())
 			if tt.err != "" {

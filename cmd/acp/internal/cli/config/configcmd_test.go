@@ -73,7 +73,7 @@ func (p *place) run(args ...string) error {
 	p.err.Reset()
 	a := &app.App{In: strings.NewReader(""), Out: &p.out, Err: &p.err, Cwd: filepath.Join(p.project, "sub"), Flags: p.flags, MCPFlags: p.servers, MCPHeaders: p.headers}
 	cmd := NewCommand(a, nil)
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...))
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	return cmd.ExecuteContext(p.t.Context())
 }
@@ -308,7 +308,7 @@ func TestFlags(t *testing.T) {
 	} {
 		var got *Options
 		cmd := NewCommand(nil, func(_ context.Context, o *Options) error { got = o; return nil })
-		cmd.SetArgs(tc.args)
+		cmd.SetArgs(append([]string{}, tc.args...))
 		if err := cmd.Execute(); err != nil {
 			t.Errorf("%q: %v", tc.args, err)
 			continue
@@ -319,7 +319,7 @@ func TestFlags(t *testing.T) {
 	}
 	for _, args := range [][]string{{"get"}, {"set", "a"}, {"x"}, {"--x"}} {
 		cmd := NewCommand(nil, func(context.Context, *Options) error { return nil })
-		cmd.SetArgs(args)
+		cmd.SetArgs(append([]string{}, args...))
 		cmd.SilenceUsage, cmd.SilenceErrors = true, true
 		if cmd.Execute() == nil {
 			t.Errorf("%q is no error", args)

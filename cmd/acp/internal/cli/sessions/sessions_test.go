@@ -127,7 +127,7 @@ func (b *bench) run(args ...string) (out, errs string, err error) {
 		return Run(ctx, o)
 	})
 	quiet(cmd)
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...))
 	err = cmd.ExecuteContext(b.t.Context())
 	return b.out.String(), b.err.String(), err
 }
