@@ -59,7 +59,7 @@ func TestResumed(t *testing.T) {
 	s := &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
 	target := serve(t, s)
 	step := 3
-	if testing.Short() {
+	if !long.All() {
 		step = 17
 	}
 	for after := 0; after < 1500; after += step {

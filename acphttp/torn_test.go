@@ -12,6 +12,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/internal/remotetest"
 )
 
@@ -111,7 +112,7 @@ func TestTorn(t *testing.T) {
 		t.Fatal(err)
 	}
 	step := 9
-	if testing.Short() {
+	if !long.All() {
 		step = 51
 	}
 	for after := 0; after < 900; after += step {

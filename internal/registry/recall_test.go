@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/internal/wire"
 )
 
@@ -99,7 +100,7 @@ func TestRecall(t *testing.T) {
 			checkRecallBoth(t, a, b, a, b, b)
 		}
 		for i := range a { // cut off, a byte less, a byte more, another byte
-			if testing.Short() && i%5 != 0 {
+			if !long.All() && i%5 != 0 {
 				continue
 			}
 			checkRecallBoth(t, a, a[:i])
@@ -112,7 +113,7 @@ func TestRecall(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(5, 6))
 	rounds := 3000
-	if testing.Short() {
+	if !long.All() {
 		rounds /= 5
 	}
 	for range rounds {

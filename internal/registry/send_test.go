@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/internal/registry"
 	"github.com/goacp/acp/internal/wire"
 )
@@ -142,7 +143,7 @@ func TestUnmarshalParts(t *testing.T) {
 // resolved in place and long strings alias it, gives the same as copying.
 func TestOwnedInput(t *testing.T) {
 	perType := 100
-	if testing.Short() {
+	if !long.All() {
 		perType = 10
 	}
 	values, refused := 0, 0

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/internal/sample"
 )
 
@@ -95,7 +96,7 @@ func TestCollisions(t *testing.T) {
 	if len(names) < 100 {
 		t.Fatalf("%d names", len(names))
 	}
-	if testing.Short() {
+	if !long.All() {
 		names = slices.DeleteFunc(names, func(name string) bool { return len(name)%5 != 0 })
 	}
 	s1, s2 := load(t, "v1"), load(t, "v2")

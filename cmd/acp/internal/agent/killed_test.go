@@ -15,6 +15,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/model"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/internal/standin"
 )
 
@@ -29,7 +30,7 @@ func TestKilledConversation(t *testing.T) {
 		t.Skip("commands are of another shell")
 	}
 	n := *kills
-	if testing.Short() {
+	if !long.All() {
 		n = min(n, 4)
 	}
 	var script strings.Builder

@@ -20,6 +20,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/test/replay"
 	"github.com/goacp/acp/cmd/acp/internal/ui/export"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -55,7 +56,7 @@ next:
 // in every way: nothing that was kept is lost, and what is known is not told twice.
 func TestReplays(t *testing.T) {
 	times := 20
-	if testing.Short() || raceEnabled {
+	if !long.All() || raceEnabled {
 		times = 4
 	}
 	for _, kind := range replay.Kinds {

@@ -27,6 +27,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/test/replay"
 	"github.com/goacp/acp/internal/leaktest"
+	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -450,7 +451,7 @@ func beUser() {
 // TestKilled: what was shown is in the store after kill -9, and nothing runs any more.
 func TestKilled(t *testing.T) {
 	times := 5
-	if testing.Short() {
+	if !long.All() {
 		times = 1
 	}
 	versions(t, func(t *testing.T, version int) {

@@ -12,13 +12,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/goacp/acp/internal/long"
 )
 
 // TestGatewayKilled kills the gateway at 200 random points of a stream in both directions. Every frame
 // arrives once and in order, in both.
 func TestGatewayKilled(t *testing.T) {
 	rounds := 200
-	if testing.Short() {
+	if !long.All() {
 		rounds = 20
 	}
 	dir := t.TempDir()

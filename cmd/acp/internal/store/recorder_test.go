@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp/internal/leaktest"
+	"github.com/goacp/acp/internal/long"
 )
 
 // childEnv has the directory of the store for a copy of the test program that only writes to it.
@@ -78,7 +79,7 @@ func writeForEver(dir string) error {
 // STORE_TEST_KILLS is how often.
 func TestKill(t *testing.T) {
 	rounds := 20
-	if testing.Short() {
+	if !long.All() {
 		rounds = 5
 	}
 	if n, err := strconv.Atoi(os.Getenv("STORE_TEST_KILLS")); err == nil {

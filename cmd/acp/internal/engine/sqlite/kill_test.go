@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/internal/long"
 )
 
 // childDir names the variable with the directory of the log that a child process appends to.
@@ -77,7 +78,7 @@ func TestKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	rounds := 12
-	if testing.Short() {
+	if !long.All() {
 		rounds = 3
 	}
 	acked := make([]map[uint64]string, killSessions)
