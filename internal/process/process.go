@@ -16,9 +16,10 @@
 // found in /proc as descendants of the child. Processes that also left the tree, as
 // daemons do, are found by a mark in their environment: see [MarkVar]. The watchdog finds
 // these, too, if there is a grep. A process that has left the group, has lost its parents
-// and has removed the mark is not found. Neither is one that runs as another user or
-// whose environment cannot be read, such as ssh-agent, or not within 250 ms. While the
-// environments of four processes block their readers, no marks are found at all. If /proc is that of another PID
+// and has removed the mark is not found. Neither is a process that runs as another user,
+// one whose environment this process may not read, such as ssh-agent, or one whose
+// environment takes longer than 250 ms to read. While the environments of four processes
+// block their readers, no marks are found at all. If /proc is that of another PID
 // namespace, its numbers mean nothing here, and only the group is ended.
 //
 // On Windows the tree is a job that ends when its last handle is closed, which the system
