@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -145,7 +146,7 @@ func TestWithoutWatchdog(t *testing.T) {
 	}
 	for name, without := range map[string]func(*testing.T, *Config){
 		"option":      func(_ *testing.T, c *Config) { c.NoWatchdog = true },
-		"no shell":    noShell("/nonexistent/sh"),
+		"no shell":    noShell(filepath.Join(t.TempDir(), "sh")),
 		"wrong shell": noShell("/bin/false"),
 	} {
 		t.Run(name, func(t *testing.T) {
