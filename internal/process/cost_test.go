@@ -84,10 +84,10 @@ func TestOthersAreNotExamined(t *testing.T) {
 		*n++
 	}
 	look := newLooker(system{
-		list:   func(from int64) []listed { count(&listings); return list(from) },
+		list:   func(from int64) ([]listed, error) { count(&listings); return list(from) },
 		newest: newest,
 		lap:    lap(),
-		stat: func(pid int) (proc, bool) {
+		stat: func(pid int) (proc, error) {
 			if others[pid] {
 				count(&examined)
 			}

@@ -3,6 +3,8 @@ package process
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -25,11 +27,11 @@ const (
 
 // A system is what a looker looks at.
 type system struct {
-	list    func(from int64) []listed  // the processes from a position on, by number
-	newest  func() int                 // the number of the newest process; 0 if unknown
-	lap     time.Duration              // less than it takes the system to give all numbers
-	stat    func(pid int) (proc, bool) // one process, without its marks
-	environ func(pid int) []byte       // the environment of one, as in /proc
+	list    func(from int64) ([]listed, error) // the processes from a position on, by number
+	newest  func() int                         // the number of the newest process; 0 if unknown
+	lap     time.Duration                      // less than it takes the system to give all numbers
+	stat    func(pid int) (proc, error)        // one process, without its marks; see hasEnded
+	environ func(pid int) []byte               // the environment of one, as in /proc
 }
 
 // A looker looks at processes. There is one look at a time; it serves all callers that have
@@ -60,7 +62,7 @@ type listed struct {
 	at    int64  // its position in the listing
 	inode uint64 // of its directory in /proc: another process with its number has another
 	first int64  // the number of the first listing that it was in
-	ended bool   // a look has found that it has
+	ended bool   // the last look at it has found that it has
 }
 
 // A moment is a time, and the number of the newest process then or later; 0 if unknown.
@@ -135,11 +137,14 @@ func (l *looker) look(since int64) map[int]proc {
 // than the newest of that moment, and only these are listed again, if the system cannot have
 // begun again. A process appears some time after it was given its number. That is why the
 // moment is an old one, and not the last.
+//
+// A listing that fails changes nothing.
 func (l *looker) relist() {
 	now := moment{when: time.Now()}
 	now.newest = l.newest()
 	kept, from := 0, int64(0)
-	if l.old.newest > 0 && l.old.newest <= now.newest && now.when.Sub(l.old.when) < l.lap && len(l.known) < l.most {
+	if age := now.when.Sub(l.old.when); l.old.newest > 0 && l.old.newest <= now.newest &&
+		age < l.lap && len(l.known) < l.most {
 		// The one before is listed again for its position: that of what follows it.
 		n, there := slices.BinarySearchFunc(l.known, l.old.newest, func(p listed, pid int) int { return p.pid - pid })
 		if !there {
@@ -149,8 +154,12 @@ func (l *looker) relist() {
 			kept, from = n, l.known[n].at
 		}
 	}
+	list, err := l.list(from)
+	if err != nil {
+		return
+	}
 	number, was := l.listings.Load()+1, slices.Clone(l.known[kept:])
-	l.known = append(l.known[:kept], l.list(from)...)
+	l.known = append(l.known[:kept], list...)
 	for i := range l.known[kept:] {
 		p := &l.known[kept+i]
 		for len(was) > 0 && was[0].pid < p.pid {
@@ -190,14 +199,14 @@ func (l *looker) examine(since int64, procs map[int]proc) (listing int64, ended 
 		if e.first <= since {
 			continue
 		}
-		p, ok := l.stat(e.pid)
-		if ok {
+		p, err := l.stat(e.pid)
+		if err == nil {
 			p.marks = marks[e.pid]
 			procs[e.pid] = p
 		}
-		if over := !ok || p.zombie; over && !e.ended {
-			e.ended, ended = true, true
-		}
+		over := hasEnded(err) || p.zombie
+		ended = ended || over && !e.ended
+		e.ended = over
 	}
 	return l.listings.Load(), ended
 }
@@ -279,17 +288,17 @@ type proc struct {
 // position of a process depends on its number alone. An inode number there belongs to one
 // process: the next with its number gets another. If the system gives new inode numbers to
 // processes that it has listed before, these are examined for nothing.
-func list(from int64) (all []listed) {
+func list(from int64) (all []listed, err error) {
 	if !numbered() {
-		return nil
+		return nil, errors.New("/proc is that of another PID namespace")
 	}
 	dir, err := syscall.Open("/proc", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer func() { _ = syscall.Close(dir) }()
 	if _, err := syscall.Seek(dir, from, io.SeekStart); err != nil {
-		return nil
+		return nil, err
 	}
 	buf := make([]byte, 32<<10)
 	for {
@@ -297,8 +306,11 @@ func list(from int64) (all []listed) {
 		if err == syscall.EINTR {
 			continue
 		}
-		if err != nil || n <= 0 {
-			return all
+		if err != nil {
+			return nil, err
+		}
+		if n <= 0 {
+			return all, nil
 		}
 		all, from = appendListed(all, from, buf[:n])
 	}
@@ -343,26 +355,36 @@ func lap() time.Duration {
 	return time.Duration(n) * time.Microsecond
 }
 
-func stat(pid int) (proc, bool) {
-	f := fields(pid)
-	if len(f) < 20 {
-		return proc{}, false
+func stat(pid int) (proc, error) {
+	f, err := fields(pid)
+	if err != nil {
+		return proc{}, err
 	}
 	parent, err1 := strconv.Atoi(string(f[1]))
 	group, err2 := strconv.Atoi(string(f[2]))
 	session, err3 := strconv.Atoi(string(f[3]))
 	p := proc{parent: parent, group: group, session: session, zombie: isZombie(f), start: string(f[19])}
-	return p, err1 == nil && err2 == nil && err3 == nil
+	return p, errors.Join(err1, err2, err3)
+}
+
+// hasEnded reports whether an error of stat says that there is no such process. Others, such
+// as that this process has too many open files, say nothing about it.
+func hasEnded(err error) bool {
+	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESRCH)
 }
 
 // fields returns what follows the name in "pid (name) state parent group session … start …",
-// which may contain anything, or nil if there is no such process.
-func fields(pid int) [][]byte {
+// which may contain anything.
+func fields(pid int) ([][]byte, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	f := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	if len(f) < 20 {
+		return nil, fmt.Errorf("the status of process %d cannot be read: %q", pid, data)
+	}
+	return f, nil
 }
 
 // isZombie reports whether a process has ended, and only its number is left.
@@ -391,8 +413,8 @@ func inExec(pid int) bool {
 		flags, kernelThread = 9 - 3, 0x00200000
 		envEnd              = 51 - 3
 	)
-	f := fields(pid)
-	if len(f) <= envEnd || isZombie(f) || string(f[envEnd]) != "0" {
+	f, err := fields(pid)
+	if err != nil || len(f) <= envEnd || isZombie(f) || string(f[envEnd]) != "0" {
 		return false
 	}
 	n, err := strconv.ParseUint(string(f[flags]), 10, 64)

@@ -4,13 +4,18 @@ package process
 
 import (
 	"bufio"
+	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 )
+
+// Without the number of the newest process, all listings are complete.
+func noNumber() int { return 0 }
 
 // TestLooksAreBounded: a process whose environment cannot be read at the moment holds up one look, for a
 // bounded time. The others are read all the same, until too many readers are blocked.
@@ -19,14 +24,14 @@ func TestLooksAreBounded(t *testing.T) {
 		const first, fine = 1 << 30, 1<<30 + 100
 		free := make(chan struct{})
 		stuck := 0 // from first on
-		look := newLooker(system{list: func(int64) []listed {
+		look := newLooker(system{list: func(int64) ([]listed, error) {
 			all := []listed{{pid: fine}}
 			for i := range stuck {
 				all = append(all, listed{pid: first + i})
 			}
-			return all
-		}, newest: func() int { return 0 }, stat: func(int) (proc, bool) {
-			return proc{}, true
+			return all, nil
+		}, newest: noNumber, stat: func(int) (proc, error) {
+			return proc{}, nil
 		}, environ: func(pid int) []byte {
 			if pid != fine {
 				<-free
@@ -71,11 +76,11 @@ func TestLooksAreShared(t *testing.T) {
 		const pid = 1 << 30
 		made := 0
 		proceed := make(chan struct{})
-		look := newLooker(system{list: func(int64) []listed {
+		look := newLooker(system{list: func(int64) ([]listed, error) {
 			made++
 			<-proceed
-			return []listed{{pid: pid}}
-		}, newest: func() int { return 0 }, stat: func(int) (proc, bool) { return proc{session: made}, true },
+			return []listed{{pid: pid}}, nil
+		}, newest: noNumber, stat: func(int) (proc, error) { return proc{session: made}, nil },
 			environ: func(int) []byte { return nil }})
 		var wg sync.WaitGroup
 		seen := make([]int, 100)
@@ -95,90 +100,195 @@ func TestLooksAreShared(t *testing.T) {
 }
 
 // TestListings: each process is in the listings that are made while it is there, and in none from before it
-// was started, as numbers are given again and again.
+// was started, as numbers are given again and again, and listings fail.
 func TestListings(t *testing.T) {
-	const numbers = 300
-	synctest.Test(t, func(t *testing.T) {
-		rnd := rand.New(rand.NewPCG(1, 2))
-		type one struct {
-			inode  uint64
-			before int64     // listings
-			shows  time.Time // in listings
+	for _, each := range []time.Duration{4 * time.Millisecond} { // of a number
+		t.Run(each.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testListings(t, each) })
+		})
+	}
+}
+
+// A started is a process of testListings.
+type started struct {
+	inode  uint64
+	before int64     // listings
+	shows  time.Time // in listings
+}
+
+func checkListed(t *testing.T, known []listed, there map[int]*started) {
+	t.Helper()
+	for pid, p := range there {
+		if p.shows.After(time.Now()) {
+			continue
 		}
-		there := map[int]*one{}
-		newest, inodes, partial := 0, uint64(0), 0
-		look := newLooker(system{
-			lap:    numbers * time.Millisecond,
-			newest: func() int { return newest },
-			list: func(from int64) (all []listed) {
-				if from != 0 {
-					partial++
+		i := slices.IndexFunc(known, func(l listed) bool { return l.pid == pid })
+		if i < 0 {
+			t.Fatalf("process %d is not listed", pid)
+		}
+		if known[i].first <= p.before {
+			t.Fatalf("process %d, from after listing %d, seems to be in listing %d", pid, p.before, known[i].first)
+		}
+	}
+}
+
+func testListings(t *testing.T, each time.Duration) {
+	const (
+		numbers = 300
+		delay   = 250 * time.Millisecond // until a process shows
+	)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	there := map[int]*started{}
+	newest, inodes, partial, fails := 0, uint64(0), 0, false
+	look := newLooker(system{
+		lap:    numbers * each,
+		newest: func() int { return newest },
+		list: func(from int64) (all []listed, err error) {
+			if fails {
+				return nil, syscall.EMFILE
+			}
+			if from != 0 {
+				partial++
+			}
+			for pid := max(1, int(from)-100); pid <= numbers; pid++ {
+				if p := there[pid]; p != nil && !p.shows.After(time.Now()) {
+					all = append(all, listed{pid: pid, at: int64(pid) + 100, inode: p.inode})
 				}
-				for pid := max(1, int(from)-100); pid <= numbers; pid++ {
-					if p := there[pid]; p != nil && !p.shows.After(time.Now()) {
-						all = append(all, listed{pid: pid, at: int64(pid) + 100, inode: p.inode})
-					}
-				}
-				return all
+			}
+			return all, nil
+		},
+	})
+	begin := func() {
+		time.Sleep(each + time.Microsecond)
+		for newest = newest%numbers + 1; there[newest] != nil; newest = newest%numbers + 1 {
+			time.Sleep(each)
+		}
+		inodes++
+		there[newest] = &started{inodes, look.listings.Load(), time.Now().Add(time.Duration(rnd.Int64N(int64(delay))))}
+	}
+	end := func() {
+		for pid := range there {
+			delete(there, pid)
+			return
+		}
+	}
+	for range 20_000 {
+		switch n := rnd.IntN(200); {
+		case n < 100 && len(there) < numbers/2:
+			begin()
+		case n < 150:
+			if rnd.IntN(3) == 0 {
+				end()
+			}
+		case n == 150: // the system forgets inode numbers
+			for _, p := range there {
+				inodes++
+				p.inode = inodes
+			}
+		case n == 151:
+			time.Sleep(time.Duration(rnd.Int64N(int64(look.lap))))
+		case n == 152: // numbers begin again, perhaps more than once
+			for range rnd.IntN(3 * numbers) {
+				begin()
+				end()
+			}
+		case n == 153:
+			fails = true
+			look.relist()
+			fails = false
+		default:
+			look.relist()
+			checkListed(t, look.known, there)
+			if len(look.known) > 3*numbers {
+				t.Fatalf("%d are known", len(look.known))
+			}
+		}
+	}
+	if look.lap > 4*delay && partial < 100 {
+		t.Errorf("only %d listings were partial", partial)
+	}
+}
+
+// TestErrorsPass: a process that could not be examined in one look is in the next, with its marks, unless it
+// has ended.
+func TestErrorsPass(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		ends bool
+	}{
+		{syscall.EMFILE, false},
+		{syscall.ENFILE, false},
+		{syscall.ENOMEM, false},
+		{syscall.EINTR, false},
+		{syscall.ENOENT, true},
+		{syscall.ESRCH, true},
+	} {
+		const pid = 1 << 30
+		var fails error
+		read := 0
+		l := newLooker(system{newest: noNumber,
+			list: func(int64) ([]listed, error) { return []listed{{pid: pid}}, nil },
+			stat: func(int) (proc, error) { return proc{}, fails },
+			environ: func(int) []byte {
+				read++
+				return []byte(MarkVar + "=m\x00")
 			},
 		})
-		begin := func() {
-			time.Sleep(time.Millisecond + time.Microsecond)
-			for newest = newest%numbers + 1; there[newest] != nil; newest = newest%numbers + 1 {
-				time.Sleep(time.Millisecond)
+		fails = &fs.PathError{Op: "open", Err: tt.err}
+		if p, ok := l.look(0)[pid]; ok {
+			t.Errorf("%v: found %+v", tt.err, p)
+		}
+		was := read
+		if tt.ends {
+			l.look(0)
+			if read != was {
+				t.Errorf("%v: its environment was read all the same", tt.err)
 			}
-			inodes++
-			there[newest] = &one{inodes, look.listings.Load(), time.Now().Add(time.Duration(rnd.Int64N(int64(look.lap / 4))))}
+			continue
 		}
-		end := func() {
-			for pid := range there {
-				delete(there, pid)
-				return
-			}
+		fails = nil
+		if got := l.look(0)[pid].marks; got != "m" {
+			t.Errorf("after %v, its marks are %q", tt.err, got)
 		}
-		for range 20_000 {
-			switch n := rnd.IntN(200); {
-			case n < 100 && len(there) < numbers/2:
-				begin()
-			case n < 150:
-				if rnd.IntN(3) == 0 {
-					end()
-				}
-			case n == 150: // the system forgets inode numbers
-				for _, p := range there {
-					inodes++
-					p.inode = inodes
-				}
-			case n == 151:
-				time.Sleep(time.Duration(rnd.Int64N(int64(look.lap))))
-			case n == 152: // numbers begin again, perhaps more than once
-				for range rnd.IntN(3 * numbers) {
-					begin()
-					end()
-				}
-			default:
-				look.relist()
-				for pid, p := range there {
-					if p.shows.After(time.Now()) {
-						continue
-					}
-					i := slices.IndexFunc(look.known, func(l listed) bool { return l.pid == pid })
-					if i < 0 {
-						t.Fatalf("process %d is not listed", pid)
-					}
-					if look.known[i].first <= p.before {
-						t.Fatalf("process %d, from after listing %d, seems to be in listing %d", pid, p.before, look.known[i].first)
-					}
-				}
-				if len(look.known) > 3*numbers {
-					t.Fatalf("%d are known", len(look.known))
-				}
-			}
-		}
-		if partial < 100 {
-			t.Errorf("only %d listings were partial", partial)
-		}
+	}
+}
+
+// TestFirstThreadEnds: a process whose first thread has ended looks like a zombie, until another thread calls
+// execve.
+func TestFirstThreadEnds(t *testing.T) {
+	const pid = 1 << 30
+	zombie := true
+	l := newLooker(system{newest: noNumber,
+		list:    func(int64) ([]listed, error) { return []listed{{pid: pid}}, nil },
+		stat:    func(int) (proc, error) { return proc{zombie: zombie}, nil },
+		environ: func(int) []byte { return []byte(MarkVar + "=m\x00") },
 	})
+	l.look(0)
+	zombie = false
+	l.look(0) // finds that it has not ended
+	if got := l.look(0)[pid].marks; got != "m" {
+		t.Errorf("its marks are %q", got)
+	}
+}
+
+// TestFailedListing: a look finds what is known when its listing fails, and such a listing has no number.
+func TestFailedListing(t *testing.T) {
+	var fails error
+	l := newLooker(system{newest: noNumber,
+		list:    func(int64) ([]listed, error) { return []listed{{pid: 1}}, fails },
+		stat:    func(int) (proc, error) { return proc{}, nil },
+		environ: func(int) []byte { return nil },
+	})
+	fails = syscall.EMFILE
+	if n := l.seen(); n != 0 {
+		t.Errorf("a failed listing is number %d", n)
+	}
+	fails = nil
+	n := l.seen()
+	fails = syscall.EMFILE
+	if found := l.look(n - 1); len(found) != 1 || l.seen() != n {
+		t.Errorf("found %v, listing %d after %d", found, l.seen(), n)
+	}
 }
 
 // TestShortCommandsLeaveNothing: a daemon ends with its tree, however soon the command that has started it ends.

@@ -47,13 +47,17 @@ func cutLoose(t *testing.T, line string, above int) int {
 		t.Fatal(err)
 	}
 	patiently(t, "the daemon is not one", func() bool {
-		p, ok := stat(pid)
-		if !ok {
-			t.Fatal("the daemon has ended")
+		p, err := stat(pid)
+		if err != nil {
+			t.Fatal("the daemon has ended: ", err)
+		}
+		all, err := list(0)
+		if err != nil {
+			t.Fatal(err)
 		}
 		procs := map[int]proc{}
 		hasChild := false
-		for _, l := range list(0) {
+		for _, l := range all {
 			procs[l.pid], _ = stat(l.pid)
 			hasChild = hasChild || procs[l.pid].parent == pid
 		}

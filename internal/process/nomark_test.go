@@ -29,8 +29,8 @@ func TestSessionsStay(t *testing.T) {
 		pids = append(pids, pid)
 	}
 	patiently(t, "setsid has not moved", func() bool {
-		s, ok := stat(pids[0])
-		return ok && s.session == pids[0]
+		s, err := stat(pids[0])
+		return err == nil && s.session == pids[0]
 	})
 	if err := p.Stop(t.Context()); err != nil {
 		t.Error(err)

@@ -86,8 +86,8 @@ func (s strays) among(procs map[int]proc, k kin) (found []int) {
 var above = sync.OnceValue(func() map[int]string {
 	out := map[int]string{}
 	for pid := os.Getpid(); pid > 0 && out[pid] == ""; {
-		p, ok := stat(pid)
-		if !ok {
+		p, err := stat(pid)
+		if err != nil {
 			break
 		}
 		out[pid] = p.start
@@ -126,7 +126,7 @@ func (s *strays) signal(sig syscall.Signal) {
 		if err != nil {
 			continue
 		}
-		if p, ok := stat(pid); ok && p.start == start {
+		if p, err := stat(pid); err == nil && p.start == start {
 			_ = h.Signal(sig)
 		}
 		_ = h.Release()

@@ -194,7 +194,7 @@ func TestStrays(t *testing.T) {
 			p := start(t, cfg)
 			pid, _ := strconv.Atoi(lines(t, bufio.NewReader(p.Stdout()), 1)[0])
 			_, group := look(p)
-			if s, ok := stat(pid); !ok || s.group == group {
+			if s, err := stat(pid); err != nil || s.group == group {
 				t.Fatalf("the stray is in the group: %+v", s)
 			}
 			ends(t, "not all are there", func() bool { return len(alive(mark)) >= 4 })
