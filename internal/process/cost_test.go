@@ -84,6 +84,7 @@ func TestOthersAreNotExamined(t *testing.T) {
 		*n++
 	}
 	look := newLooker(system{
+		clock:  uptime,
 		list:   func(from int64) ([]listed, error) { count(&listings); return list(from) },
 		newest: newest,
 		lap:    lap(),

@@ -23,10 +23,13 @@ const (
 	lookFor = 250 * time.Millisecond
 	// maxBlocked bounds the readers that are blocked so.
 	maxBlocked = 4
+	// tick is the unit of times(2).
+	tick = time.Second / 100
 )
 
 // A system is what a looker looks at.
 type system struct {
+	clock   func() time.Duration               // the time since any moment, the same for all callers
 	list    func(from int64) ([]listed, error) // the processes from a position on, by number
 	newest  func() int                         // the number of the newest process; 0 if unknown
 	lap     time.Duration                      // less than it takes the system to give all numbers
@@ -43,6 +46,11 @@ type system struct {
 // A look waits for the environment of each process for at most lookFor. Later looks skip
 // that of a process whose reader is still blocked. While maxBlocked readers are blocked,
 // looks read no environments and so find no marks.
+//
+// The looker of this process serves callers in bubbles of testing/synctest and outside of
+// them. So it reads a clock and sleeps as the system does, and keeps no channel or timer
+// that was made in a bubble. Only the limit lookFor is one of the bubble's time: it passes
+// when no reader runs, so a look in a bubble waits for as long as a reader is blocked.
 type looker struct {
 	system
 	looking    chan struct{} // holds one entry during a look or a listing; guards these:
@@ -67,7 +75,7 @@ type listed struct {
 
 // A moment is a time, and the number of the newest process then or later; 0 if unknown.
 type moment struct {
-	when   time.Time
+	when   time.Duration // by the looker's clock
 	newest int
 }
 
@@ -78,7 +86,7 @@ type scan struct {
 }
 
 var looks = sync.OnceValue(func() *looker {
-	l := newLooker(system{list, newest, lap(), stat, environ})
+	l := newLooker(system{uptime, list, newest, lap(), stat, environ})
 	l.looking = looking
 	return l
 })
@@ -140,11 +148,11 @@ func (l *looker) look(since int64) map[int]proc {
 //
 // A listing that fails changes nothing.
 func (l *looker) relist() {
-	now := moment{when: time.Now()}
+	now := moment{when: l.clock()}
 	now.newest = l.newest()
 	kept, from := 0, int64(0)
-	if age := now.when.Sub(l.old.when); l.old.newest > 0 && l.old.newest <= now.newest &&
-		age < l.lap && len(l.known) < l.most {
+	if age := now.when - l.old.when; l.old.newest > 0 && l.old.newest <= now.newest &&
+		age >= 0 && age < l.lap && len(l.known) < l.most {
 		// The one before is listed again for its position: that of what follows it.
 		n, there := slices.BinarySearchFunc(l.known, l.old.newest, func(p listed, pid int) int { return p.pid - pid })
 		if !there {
@@ -174,8 +182,8 @@ func (l *looker) relist() {
 	if from == 0 {
 		l.most = 2*len(l.known) + 100
 	}
-	switch age := now.when.Sub(l.young.when); {
-	case age >= l.lap || now.newest < l.young.newest:
+	switch age := now.when - l.young.when; {
+	case age < 0 || age >= l.lap || now.newest < l.young.newest:
 		l.old, l.young = moment{}, now
 	case age >= l.lap/4:
 		l.old, l.young = l.young, now
@@ -336,6 +344,16 @@ func appendListed(all []listed, at int64, entries []byte) ([]listed, int64) {
 	return all, at
 }
 
+// uptime returns the time since a moment before this process was started, or 0. Unlike the
+// clock of package time, it is the same in every bubble of testing/synctest.
+func uptime() time.Duration {
+	ticks, err := syscall.Times(new(syscall.Tms))
+	if err != nil {
+		return 0
+	}
+	return time.Duration(ticks) * tick
+}
+
 // newest returns the number of the process or thread that was started last, or 0.
 func newest() int {
 	data, _ := os.ReadFile("/proc/loadavg")
@@ -395,12 +413,14 @@ func isZombie(fields [][]byte) bool { return fields[0][0] == 'Z' || fields[0][0]
 func environ(pid int) []byte {
 	name := "/proc/" + strconv.Itoa(pid) + "/environ"
 	env, err := os.ReadFile(name)
-	for waited := time.Duration(0); err == nil && len(env) == 0 && waited < lookFor; waited += time.Millisecond {
+	for until := uptime() + lookFor; err == nil && len(env) == 0 && uptime() < until; {
 		if !inExec(pid) {
 			env, _ = os.ReadFile(name) // it may have been when the file was read before
 			break
 		}
-		time.Sleep(time.Millisecond)
+		// Callers in a bubble of testing/synctest that wait for this look keep the bubble's
+		// time from passing, so time.Sleep would not return.
+		_ = syscall.Nanosleep(&syscall.Timespec{Nsec: 1e6}, nil)
 		env, err = os.ReadFile(name)
 	}
 	return env

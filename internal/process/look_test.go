@@ -15,7 +15,8 @@ import (
 )
 
 // Without the number of the newest process, all listings are complete.
-func noNumber() int { return 0 }
+func noNumber() int         { return 0 }
+func noTime() time.Duration { return 0 }
 
 // TestLooksAreBounded: a process whose environment cannot be read at the moment holds up one look, for a
 // bounded time. The others are read all the same, until too many readers are blocked.
@@ -24,7 +25,7 @@ func TestLooksAreBounded(t *testing.T) {
 		const first, fine = 1 << 30, 1<<30 + 100
 		free := make(chan struct{})
 		stuck := 0 // from first on
-		look := newLooker(system{list: func(int64) ([]listed, error) {
+		look := newLooker(system{clock: noTime, list: func(int64) ([]listed, error) {
 			all := []listed{{pid: fine}}
 			for i := range stuck {
 				all = append(all, listed{pid: first + i})
@@ -76,7 +77,7 @@ func TestLooksAreShared(t *testing.T) {
 		const pid = 1 << 30
 		made := 0
 		proceed := make(chan struct{})
-		look := newLooker(system{list: func(int64) ([]listed, error) {
+		look := newLooker(system{clock: noTime, list: func(int64) ([]listed, error) {
 			made++
 			<-proceed
 			return []listed{{pid: pid}}, nil
@@ -140,7 +141,9 @@ func testListings(t *testing.T, each time.Duration) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	there := map[int]*started{}
 	newest, inodes, partial, fails := 0, uint64(0), 0, false
+	began := time.Now()
 	look := newLooker(system{
+		clock:  func() time.Duration { return time.Since(began) },
 		lap:    numbers * each,
 		newest: func() int { return newest },
 		list: func(from int64) (all []listed, err error) {
@@ -209,6 +212,48 @@ func testListings(t *testing.T, each time.Duration) {
 	}
 }
 
+// TestPartialListings: a listing is partial only if the numbers cannot have begun again since the old moment
+// by a clock that is the same in bubbles.
+func TestPartialListings(t *testing.T) {
+	const lap = 4 * time.Second
+	partial := func(clock func() time.Duration, old time.Duration) (partial bool) {
+		l := newLooker(system{clock: clock, lap: lap, newest: func() int { return 20 },
+			list: func(from int64) ([]listed, error) {
+				partial = from != 0
+				return nil, nil
+			}})
+		l.known, l.most = []listed{{pid: 10, at: 10}}, 100
+		l.old, l.young = moment{old, 10}, moment{old, 10}
+		l.relist()
+		return partial
+	}
+	for ago, want := range map[time.Duration]bool{-time.Hour: false, -1: false, 0: true, lap - 1: true, lap: false} {
+		if got := partial(func() time.Duration { return lap }, lap-ago); got != want {
+			t.Errorf("%v after the old moment, a listing was partial: %t", ago, got)
+		}
+	}
+	now := time.Minute
+	l := newLooker(system{clock: func() time.Duration { return now }, lap: lap, newest: func() int { return 20 },
+		list: func(int64) ([]listed, error) { return nil, nil }})
+	l.relist()
+	if now = time.Second; l.young.when != time.Minute {
+		t.Errorf("a listing after a minute was at %v", l.young.when)
+	}
+	if l.relist(); l.young.when != now || l.old.newest != 0 {
+		t.Errorf("after the clock has gone back to %v, the moments are %v and %v", now, l.old, l.young)
+	}
+	outside := looks().clock()
+	synctest.Test(t, func(t *testing.T) {
+		if partial(looks().clock, outside-lap) {
+			t.Error("the clock seems to go back in a bubble")
+		}
+		inside := looks().clock()
+		if time.Sleep(time.Hour); looks().clock()-inside > time.Hour/2 {
+			t.Error("the clock is that of the bubble")
+		}
+	})
+}
+
 // TestErrorsPass: a process that could not be examined in one look is in the next, with its marks, unless it
 // has ended.
 func TestErrorsPass(t *testing.T) {
@@ -226,7 +271,7 @@ func TestErrorsPass(t *testing.T) {
 		const pid = 1 << 30
 		var fails error
 		read := 0
-		l := newLooker(system{newest: noNumber,
+		l := newLooker(system{clock: noTime, newest: noNumber,
 			list: func(int64) ([]listed, error) { return []listed{{pid: pid}}, nil },
 			stat: func(int) (proc, error) { return proc{}, fails },
 			environ: func(int) []byte {
@@ -258,7 +303,7 @@ func TestErrorsPass(t *testing.T) {
 func TestFirstThreadEnds(t *testing.T) {
 	const pid = 1 << 30
 	zombie := true
-	l := newLooker(system{newest: noNumber,
+	l := newLooker(system{clock: noTime, newest: noNumber,
 		list:    func(int64) ([]listed, error) { return []listed{{pid: pid}}, nil },
 		stat:    func(int) (proc, error) { return proc{zombie: zombie}, nil },
 		environ: func(int) []byte { return []byte(MarkVar + "=m\x00") },
@@ -274,7 +319,7 @@ func TestFirstThreadEnds(t *testing.T) {
 // TestFailedListing: a look finds what is known when its listing fails, and such a listing has no number.
 func TestFailedListing(t *testing.T) {
 	var fails error
-	l := newLooker(system{newest: noNumber,
+	l := newLooker(system{clock: noTime, newest: noNumber,
 		list:    func(int64) ([]listed, error) { return []listed{{pid: 1}}, fails },
 		stat:    func(int) (proc, error) { return proc{}, nil },
 		environ: func(int) []byte { return nil },
