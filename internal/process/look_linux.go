@@ -23,6 +23,8 @@ const (
 	lookFor = 250 * time.Millisecond
 	// maxBlocked bounds the readers that are blocked so.
 	maxBlocked = 4
+	// minLap is the least lap with which a listing may be partial.
+	minLap = time.Second
 	// tick is the unit of times(2).
 	tick = time.Second / 100
 )
@@ -143,8 +145,10 @@ func (l *looker) look(since int64) map[int]proc {
 // relist lists the processes that there are. The system gives numbers in ascending order,
 // until it begins again. So processes that were started after a moment have greater numbers
 // than the newest of that moment, and only these are listed again, if the system cannot have
-// begun again. A process appears some time after it was given its number. That is why the
-// moment is an old one, and not the last.
+// begun again. A process appears some time after it was given its number, since its parent
+// may have to wait for a processor in between. That is why the moment is an old one, and not
+// the last, and why all processes are listed where the lap is shorter than minLap: a quarter
+// of it, the least age of that moment, is too short.
 //
 // A listing that fails changes nothing.
 func (l *looker) relist() {
@@ -152,7 +156,7 @@ func (l *looker) relist() {
 	now.newest = l.newest()
 	kept, from := 0, int64(0)
 	if age := now.when - l.old.when; l.old.newest > 0 && l.old.newest <= now.newest &&
-		age >= 0 && age < l.lap && len(l.known) < l.most {
+		l.lap >= minLap && age >= 0 && age < l.lap && len(l.known) < l.most {
 		// The one before is listed again for its position: that of what follows it.
 		n, there := slices.BinarySearchFunc(l.known, l.old.newest, func(p listed, pid int) int { return p.pid - pid })
 		if !there {

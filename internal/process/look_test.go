@@ -103,7 +103,7 @@ func TestLooksAreShared(t *testing.T) {
 // TestListings: each process is in the listings that are made while it is there, and in none from before it
 // was started, as numbers are given again and again, and listings fail.
 func TestListings(t *testing.T) {
-	for _, each := range []time.Duration{4 * time.Millisecond} { // of a number
+	for _, each := range []time.Duration{4 * time.Millisecond, 100 * time.Microsecond} { // of a number
 		t.Run(each.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { testListings(t, each) })
 		})
@@ -136,7 +136,7 @@ func checkListed(t *testing.T, known []listed, there map[int]*started) {
 func testListings(t *testing.T, each time.Duration) {
 	const (
 		numbers = 300
-		delay   = 250 * time.Millisecond // until a process shows
+		delay   = 250 * time.Millisecond // until a process shows; far longer than some laps
 	)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	there := map[int]*started{}
