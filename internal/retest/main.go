@@ -25,25 +25,39 @@ import (
 const maxAgain = 10
 
 func main() {
-	tool := os.Getenv("RETEST_GO")
-	if tool == "" {
-		fmt.Fprintln(os.Stderr, "retest: $RETEST_GO does not name the go command; see .ci/run")
-		os.Exit(2)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	environ, err := without(os.Environ(), os.Args[0])
+	os.Exit(retest(ctx, os.Args, os.Environ(), os.Stdout, os.Stderr))
+}
+
+// retest is the program; it returns its exit status.
+func retest(ctx context.Context, args, environ []string, out, errs io.Writer) int {
+	tool, flaky := value(environ, "RETEST_GO"), value(environ, "RETEST_FLAKY")
+	if tool == "" {
+		fmt.Fprintln(errs, "retest: $RETEST_GO does not name the go command; see .ci/run")
+		return 2
+	}
+	environ, err := without(environ, args[0])
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "retest:", err)
-		os.Exit(2)
+		fmt.Fprintln(errs, "retest:", err)
+		return 2
 	}
-	r := runner{run: command(ctx, tool, environ), out: os.Stdout, err: os.Stderr}
-	status, flaky := r.start(os.Args[1:])
-	if err := note(os.Getenv("RETEST_FLAKY"), flaky); err != nil {
-		fmt.Fprintln(os.Stderr, "retest: cannot note the tests that depend on chance:", err)
-		os.Exit(2)
+	r := runner{run: command(ctx, tool, environ), out: out, err: errs}
+	status, tests := r.start(args[1:])
+	if err := note(flaky, tests); err != nil {
+		fmt.Fprintln(errs, "retest: cannot note the tests that depend on chance:", err)
+		return 2
 	}
-	os.Exit(status)
+	return status
+}
+
+func value(environ []string, name string) (value string) {
+	for _, v := range environ {
+		if after, ok := strings.CutPrefix(v, name+"="); ok {
+			value = after
+		}
+	}
+	return value
 }
 
 // without returns an environment whose PATH lacks the directory of this program, so that tests that call go

@@ -145,6 +145,37 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestRetest: the program as the gate runs it.
+func TestRetest(t *testing.T) {
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("there is no go command")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, self, tool string
+		status           int
+		out, err         string // a part of what is written
+	}{
+		{"runs the go command", self, tool, 0, "go version ", ""},
+		{"no go command is named", self, "", 2, "", "$RETEST_GO does not name the go command"},
+		{"no such go command", self, filepath.Join(t.TempDir(), "go"), 2, "", "no such file"},
+		{"not found itself", filepath.Join(t.TempDir(), "self"), tool, 2, "", "self"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			environ := append(os.Environ(), "RETEST_FLAKY=", "RETEST_GO="+tt.tool)
+			status := retest(t.Context(), []string{tt.self, "version"}, environ, &out, &errs)
+			if status != tt.status || !strings.Contains(out.String(), tt.out) || !strings.Contains(errs.String(), tt.err) {
+				t.Errorf("status %d, %q, %q", status, &out, &errs)
+			}
+		})
+	}
+}
+
 // TestCannotRun: a go command that cannot be run, or is interrupted, has failed.
 func TestCannotRun(t *testing.T) {
 	r := runner{out: t.Output(), err: t.Output(), run: func([]string, io.Writer, io.Writer) (int, error) {
