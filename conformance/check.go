@@ -17,8 +17,9 @@ var ErrNoRule = errors.New("no rule fits the selection")
 
 // CheckAgent checks an agent. open connects to it; it is called again for
 // scenarios that want a connection of their own, and after one was spoilt, and
-// each time has to lead to an agent that nobody has spoken to. The streams are
-// closed when they are not needed any more.
+// each time has to lead to an agent that nobody has spoken to. With [Options.Jobs]
+// above 1, several goroutines call it at a time. The streams are closed when they
+// are not needed any more.
 //
 // The error is that of ctx, or says that no rule fits the options; all that is
 // wrong with the agent is in the report, which is there in any case. If ctx has ended

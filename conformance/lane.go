@@ -78,15 +78,11 @@ func (c *lane) drop() {
 // newHost returns what plays the client of a connection.
 func (c *lane) newHost() (*host, error) {
 	if c.cwd == "" {
-		c.cwd = c.opt.cwd()
-		if c.opt.NewCwd != nil {
-			dir, err := c.opt.NewCwd()
-			if err != nil {
-				c.cwd = ""
-				return nil, broken("there is no directory for sessions: %s", clip(err.Error(), 300))
-			}
-			c.cwd = dir
+		dir, err := c.opt.newCwd()
+		if err != nil {
+			return nil, err
 		}
+		c.cwd = dir
 	}
 	return newHost(c.version, c.cwd), nil
 }

@@ -37,15 +37,17 @@ type Options struct {
 	// It is "/" if it is empty.
 	Cwd string
 	// NewCwd, unless it is nil, is called in place of Cwd for each group of trials that share
-	// a connection, and returns a directory that no other group has used. It may be called by
-	// several goroutines at a time. [CheckServer] calls it once.
+	// a connection, and returns a directory that no other group has used. With Jobs above 1,
+	// several goroutines call it at a time. [CheckServer] calls it once, before it tries the
+	// first rule.
 	NewCwd func() (string, error)
-	// Jobs is how many trials [CheckAgent] runs at a time, at most [MaxJobs]. 0 means 1, and so does
-	// any number if Record is there, since a recording has one conversation after another. With
-	// more than 1, the function that connects to the agent is called by several goroutines at a
-	// time, and there are as many connections at a time, and during a restart of the agent
-	// twice as many. Results neither depend on it nor come in another order. Each of the other
-	// checks runs one trial at a time.
+	// Jobs is the number of trials that [CheckAgent] runs at a time, at most [MaxJobs]. 0 means 1.
+	// If Record is set, trials run one at a time whatever Jobs says, because a recording contains
+	// one conversation after another. With Jobs above 1, several goroutines call the function that
+	// connects to the agent at a time. Up to Jobs connections are open at a time, and up to twice
+	// as many while agents are restarted. Jobs does not change the order of the results, nor the
+	// results of an agent that works the same whether or not other connections are open. The
+	// other checks run one trial at a time.
 	Jobs int
 	// Login is the id of the method to log in with, for agents that want that.
 	Login string
@@ -56,14 +58,17 @@ type Options struct {
 	// client that has had its turn is started again rather than waited for.
 	Patience time.Duration
 	// MCPProbe starts an MCP server for the transport "stdio" or "http". Rules
-	// about connecting to one are unseen if it is nil.
+	// about connecting to one are unseen if it is nil. With Jobs above 1, several
+	// goroutines call it at a time.
 	MCPProbe func(ctx context.Context, transport string) (*MCPProbe, error)
 	// Apart plays each scenario on a connection, or for clients in a turn, of
 	// its own.
 	Apart bool
 
-	// OnResult is called with each result as soon as it is known, and with those
-	// of observed rules at the end.
+	// OnResult is called with each result as soon as it and those before it are
+	// known, and with those of observed rules at the end. The goroutines that run
+	// trials call it, one at a time and while a lock is held: a call that blocks
+	// holds up all trials.
 	OnResult func(*Result)
 	// Record is called with every frame that passes, one at a time. It must not
 	// keep data or block.
@@ -99,6 +104,18 @@ func (o *Options) cwd() string {
 		return "/"
 	}
 	return o.Cwd
+}
+
+// newCwd returns the directory of sessions of a group of trials.
+func (o *Options) newCwd() (string, error) {
+	if o.NewCwd == nil {
+		return o.cwd(), nil
+	}
+	dir, err := o.NewCwd()
+	if err != nil {
+		return "", broken("there is no directory for sessions: %s", clip(err.Error(), 300))
+	}
+	return dir, nil
 }
 
 // wants reports whether the rule is among those to be checked.

@@ -43,11 +43,6 @@ func CheckServer(ctx context.Context, at *Endpoint, opt Options) (*Report, error
 	if err != nil {
 		return c.report, err
 	}
-	if c.opt.NewCwd != nil {
-		if c.opt.Cwd, err = c.opt.NewCwd(); err != nil {
-			return c.report, fmt.Errorf("conformance: a directory for sessions: %w", err)
-		}
-	}
 	why, late := s.explore(c)
 	for _, over := range []string{OverHTTP, OverWebSocket} {
 		if s.has[over] {
@@ -56,6 +51,12 @@ func CheckServer(ctx context.Context, at *Endpoint, opt Options) (*Report, error
 	}
 	if len(c.rules) == 0 {
 		return c.report, ErrNoRule
+	}
+	if why == "" {
+		if c.opt.Cwd, err = c.opt.newCwd(); err != nil {
+			why = err.Error()
+			s.why = why
+		}
 	}
 	if why != "" && ctx.Err() == nil {
 		c.report.Broken, c.report.Cause = why, CauseOther

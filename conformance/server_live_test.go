@@ -86,6 +86,28 @@ func TestOwnServer(t *testing.T) {
 	}
 }
 
+// TestServerCwd holds that a server is given a directory when rules are tried, and that without one they
+// are broken, as those of an agent are.
+func TestServerCwd(t *testing.T) {
+	at, made := serveBase(t, ""), 0
+	o := Options{Versions: []int{1}, Prompts: basePrompts, Only: []string{"agent"}}
+	o.NewCwd = func() (string, error) { made++; return "", errors.New("no space") }
+	if _, err := CheckServer(t.Context(), at, o); !errors.Is(err, ErrNoRule) || made != 0 {
+		t.Errorf("without rules: %v, %d directories", err, made)
+	}
+	o.Only = []string{"server/delete/status"}
+	report, err := CheckServer(t.Context(), at, o)
+	const want = "there is no directory for sessions: no space"
+	if err != nil || made != 1 || report.Broken != want || len(report.Transports) != 2 {
+		t.Errorf("%v, %d directories, transports %v, %q", err, made, report.Transports, report.Broken)
+	}
+	for _, r := range report.Results {
+		if r.Status != Broken || r.Why != want {
+			t.Errorf("%s: %s: %s", r.Rule.ID, r.Status, r.Why)
+		}
+	}
+}
+
 // TestNoServer holds what is said of what cannot be checked.
 func TestNoServer(t *testing.T) {
 	for _, bad := range []string{"ftp://x/acp", "http://", "http://me:secret@x/acp", ":", "stdio"} {
