@@ -112,11 +112,13 @@ func TestJobsMute(t *testing.T) {
 	}
 }
 
-// beside are rules for an agent of the tests below: each is tried on a connection of its own.
+// beside are rules for an agent of the tests below: each is tried on a connection of its own, and
+// calls a method of its own in the place of _x.
 func beside(n int, steps string) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "-- r%02d --\nSomething holds.\nlevel must\ncite S1\nfresh\n\n%s\n", i, steps)
+		fmt.Fprintf(&b, "-- r%02d --\nSomething holds.\nlevel must\ncite S1\nfresh\n\n%s\n", i,
+			strings.ReplaceAll(steps, "_x", fmt.Sprintf("_x%02d", i)))
 	}
 	return b.String()
 }
@@ -146,6 +148,45 @@ func TestJobsBound(t *testing.T) {
 			}
 			if most != want {
 				t.Errorf("%d jobs: %d at a time, want %d", jobs, most, want)
+			}
+		})
+	}
+}
+
+// TestJobsSilence holds that the failure of a trial is kept when the agent falls silent midway and is given
+// up. How many trials fail before that depends on how many run at a time.
+func TestJobsSilence(t *testing.T) {
+	const answered = 12
+	for _, jobs := range []int{1, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			asked := map[string]int{} // how often, by method
+			open := answers(func(m *flying) []string {
+				mu.Lock()
+				defer mu.Unlock()
+				if m.method == "initialize" {
+					return []string{respond(m, `"result":{"protocolVersion":1}`)}
+				}
+				if asked[m.method]++; len(asked) > answered {
+					return nil
+				}
+				return []string{respond(m, `"result":1`)}
+			})
+			o := Options{Versions: []int{1}, Jobs: jobs, catalog: rulesOf(t, Agent, beside(40, "call $r _x\nresult $r"))}
+			report, err := CheckAgent(t.Context(), open, o)
+			if err != nil || report.Mute == "" {
+				t.Fatalf("%d jobs: %v, %q", jobs, err, report.Mute)
+			}
+			mu.Lock() // agents end in their own time
+			defer mu.Unlock()
+			for i, r := range report.Results {
+				times := asked[fmt.Sprintf("_x%02d", i)]
+				if tried := r.Status == Pass || r.Status == Fail; times > 1 || tried != (times == 1) {
+					t.Errorf("%d jobs: %s was asked %d times: %s: %s", jobs, r.Rule.ID, times, r.Status, r.Why)
+				}
+			}
+			if passed, failed := report.Count(Must, Pass), report.Count(Must, Fail); passed != answered || failed < maxSilent {
+				t.Errorf("%d jobs: %d passed, %d failed", jobs, passed, failed)
 			}
 		})
 	}

@@ -124,10 +124,10 @@ func (c *lane) retry(t *trial) {
 	}
 }
 
-// passes reports whether a rule is not tried, and says so in the result.
+// passes reports whether a rule is not tried, or not again, and says so in the result if it never was.
 func (c *lane) passes(t *trial) bool {
 	status, why := c.untried(t.rule, t.test)
-	if status != "" {
+	if status != "" && !t.tried {
 		t.res = &Result{Rule: t.rule, Version: c.version, Status: status, Why: why}
 	}
 	return status != ""
