@@ -76,10 +76,13 @@ type Result struct {
 	// reports of several, which then have several results of a rule; otherwise it is "".
 	Over    string
 	Status  Status
-	Why     string        // what was wrong or why it was not tried, in a line
-	Purpose string        // what it is unseen for that there is no prompt for, or "": see [Purposes]
-	Saw     []Seen        // the frames that show it, the last ones if there are many
-	Took    time.Duration // how long trying took
+	Why     string // what was wrong or why it was not tried, in a line
+	Purpose string // what it is unseen for that there is no prompt for, or "": see [Purposes]
+	// First is what a first trial came to, in a line, if the check has run the rule again, alone
+	// and on a new connection, and the second trial came to something else; otherwise it is "".
+	First string
+	Saw   []Seen        // the frames that show it, the last ones if there are many
+	Took  time.Duration // how long trying took
 }
 
 // Seen is a frame that passed, or a request, a response or an event in a few words.

@@ -103,25 +103,41 @@ func (c *lane) try(t *trial) (again bool) {
 	}
 	used := c.link != nil && c.used && t.test.place == onShared
 	err := c.attempt(t, places)
-	if (used || places < c.gate.places()) && c.doubtful(err) && c.mute() == "" {
-		// An earlier scenario may be to blame, or one beside it: only what fails alone, on a
-		// connection of its own, counts.
-		if c.side == Agent {
-			return true
-		}
-		c.retry(t)
+	if !c.doubtful(t, err, used) || c.mute() != "" {
+		return false
 	}
+	if c.side == Agent {
+		return true
+	}
+	c.retry(t)
 	return false
 }
 
-// retry tries a rule for the second time, alone.
+// retry tries a rule for the second time, alone. What the first trial came to is not lost: it stays
+// the result if there can be no second one, as the peer was given up since or cannot be started, and
+// the result has it if the second one comes to something else.
 func (c *lane) retry(t *trial) {
 	c.order += again
 	defer func() { c.order -= again }()
 	c.drop()
+	first := t.res
 	if !c.passes(t) {
 		_ = c.attempt(t, c.gate.places())
 	}
+	switch t.res.Status {
+	case first.Status:
+	case Broken:
+		t.res = first
+	default:
+		t.res.First = overturned[first.Status] + ": " + first.Why
+	}
+}
+
+// overturned says what a first trial came to that is tried again.
+var overturned = map[Status]string{
+	Fail:   "the first trial failed",
+	Broken: "the first trial was broken",
+	Unseen: "the first trial left the rule unseen",
 }
 
 // passes reports whether a rule is not tried, or not again, and says so in the result if it never was.
@@ -164,17 +180,24 @@ func (s *scenario) lonely() bool {
 	return s.verbs["measure"] || s.verbs["login"] || s.verbs["logout"]
 }
 
-// doubtful reports whether what a trial has come to may be due to those before it and beside it.
-func (c *lane) doubtful(err error) bool {
+// doubtful reports whether what a trial has come to may be due to others: to those before it, if it
+// used their connection, and otherwise to those beside it, which may have made it late or kept it from
+// starting. Whatever else a peer did wrong on a new connection counts. That does not depend on how many
+// trials run at a time, since an intermittent defect would have two chances with some numbers only.
+func (c *lane) doubtful(t *trial, err error, used bool) bool {
 	if err == nil || c.ctx.Err() != nil {
 		return false
 	}
 	v, ok := errors.AsType[*verdict](err)
 	switch {
 	case c.side == Client: // they are tried one after another
-		return ok && v.status == Fail
-	case !ok, v.status == Fail, v.status == Broken:
+		return used && ok && v.status == Fail
+	case !used && t.test.scenarios[c.version].lonely():
+		return false
+	case !ok, v.status == Broken:
 		return true
+	case v.status == Fail:
+		return used || v.late
 	}
 	return v.status == Unseen && c.expired
 }

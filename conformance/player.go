@@ -25,6 +25,13 @@ func failed(format string, args ...any) error { return newVerdict(Fail, format, 
 func unseen(format string, args ...any) error { return newVerdict(Unseen, format, args) }
 func broken(format string, args ...any) error { return newVerdict(Broken, format, args) }
 
+// overdue is failed for what did not come or happen in time.
+func overdue(format string, args ...any) error {
+	v := newVerdict(Fail, format, args)
+	v.late = true
+	return v
+}
+
 func newVerdict(s Status, format string, args []any) *verdict {
 	return &verdict{status: s, why: fmt.Sprintf(format, args...)}
 }
@@ -326,7 +333,7 @@ func (p *player) missing(err error, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	switch {
 	case errors.Is(err, errTimeout):
-		return &verdict{status: Fail, why: fmt.Sprintf("%s did not come within %v", what, p.limit), late: true}
+		return overdue("%s did not come within %v", what, p.limit)
 	case errors.Is(err, errClosed):
 		return failed("the peer closed the connection where %s was due%s", what, p.link.ended())
 	case p.ctx.Err() != nil, isVerdict(err):
@@ -369,7 +376,7 @@ func (p *player) write(frame string) error {
 		return p.link.unsent(werr)
 	case errors.Is(err, errTimeout):
 		p.link.close()
-		return failed("the peer did not read what it was sent within %v", p.limit)
+		return overdue("the peer did not read what it was sent within %v", p.limit)
 	case err == nil, errors.Is(err, errClosed) && werr == nil: // it may have closed one direction
 		return nil
 	}

@@ -139,6 +139,7 @@ type (
 		Status  Status   `json:"status"`
 		Why     string   `json:"why,omitempty"`
 		Purpose string   `json:"purpose,omitempty"`
+		First   string   `json:"first,omitempty"`
 		Text    string   `json:"text"`
 		Cites   []string `json:"cites"`
 		Saw     []Seen   `json:"saw,omitempty"`
@@ -165,7 +166,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 // MarshalJSON encodes the result with what is needed to understand it alone.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
-		Rule: r.Rule.ID, Version: r.Version, Over: r.Over, Level: r.Rule.Level, Status: r.Status, Why: r.Why, Purpose: r.Purpose,
+		Rule: r.Rule.ID, Version: r.Version, Over: r.Over, Level: r.Rule.Level, Status: r.Status, Why: r.Why, Purpose: r.Purpose, First: r.First,
 		Text: r.Rule.Text, Cites: r.Rule.Cites, Saw: r.Saw, TookMS: r.Took.Milliseconds(),
 	})
 }

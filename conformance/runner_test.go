@@ -474,7 +474,7 @@ func TestSelection(t *testing.T) {
 // TestReportJSON holds the form of a report: members are only ever added.
 func TestReportJSON(t *testing.T) {
 	r := &Report{Side: Agent, Name: "n", Took: time.Second, Results: []*Result{{
-		Rule: &Rule{ID: "agent/a/b", Level: Must, Text: "T.", Cites: []string{"S1"}}, Version: 1, Status: Fail, Why: "w",
+		Rule: &Rule{ID: "agent/a/b", Level: Must, Text: "T.", Cites: []string{"S1"}}, Version: 1, Status: Fail, Why: "w", First: "f",
 		Saw: []Seen{{Out: true, Data: "{}"}}, Took: 2 * time.Millisecond,
 	}}}
 	data, err := json.Marshal(r)
@@ -484,7 +484,7 @@ func TestReportJSON(t *testing.T) {
 	none := `{"broken":0,"fail":0,"pass":0,"skip":0,"unseen":0}`
 	want := `{"side":"agent","name":"n","release":"","versions":[],"failed":true,"counts":{"may":` + none +
 		`,"must":{"broken":0,"fail":1,"pass":0,"skip":0,"unseen":0},"quirk":` + none + `,"should":` + none + `},` +
-		`"results":[{"rule":"agent/a/b","version":1,"level":"must","status":"fail","why":"w","text":"T.","cites":["S1"],` +
+		`"results":[{"rule":"agent/a/b","version":1,"level":"must","status":"fail","why":"w","first":"f","text":"T.","cites":["S1"],` +
 		`"saw":[{"out":true,"data":"{}"}],"tookMs":2}],"tookMs":1000}`
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Error(diff)

@@ -228,7 +228,7 @@ func (p *player) raw(data string) error {
 	case over && werr != nil:
 		return p.link.unsent(werr)
 	case errors.Is(err, errTimeout):
-		return failed("the peer did not read what it was sent within %v", p.limit)
+		return overdue("the peer did not read what it was sent within %v", p.limit)
 	case over && errors.Is(err, errClosed): // it may have closed one direction
 		return nil
 	}
@@ -387,7 +387,7 @@ func (p *player) closed() error {
 	case errors.Is(err, errClosed):
 		return nil
 	case errors.Is(err, errTimeout):
-		return failed("the peer did not close the connection within %v", p.limit)
+		return overdue("the peer did not close the connection within %v", p.limit)
 	}
 	return err
 }
@@ -422,7 +422,7 @@ func (p *player) exit(s *step) error {
 	case p.ctx.Err() != nil:
 		return cause(p.ctx)
 	case ctx.Err() != nil && err != nil:
-		return failed("the peer's process did not end within %v", p.limit)
+		return overdue("the peer's process did not end within %v", p.limit)
 	case err != nil:
 		return failed("the peer's process: %s", clip(err.Error(), 200))
 	case s.n >= 0 && status != s.n:

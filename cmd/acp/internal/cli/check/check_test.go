@@ -287,6 +287,39 @@ func TestArrows(t *testing.T) {
 	}
 }
 
+// TestFirstTrial: a report says what a first trial came to if a second one came to something else, also of
+// rules that passed.
+func TestFirstTrial(t *testing.T) {
+	rule := &conformance.Rule{ID: "agent/x/y", Side: conformance.Agent, Level: conformance.Must}
+	const first = "the first trial failed: the answer to\x1b[2J _x did not come within 10s"
+	j := (*expected)(nil).judge(&conformance.Report{Side: conformance.Agent, Results: []*conformance.Result{
+		{Rule: rule, Version: 1, Status: conformance.Pass, First: first}, {Rule: rule, Version: 2, Status: conformance.Pass},
+	}})
+	var out, data bytes.Buffer
+	if err := (&Options{App: &app.App{Out: &out}, Side: conformance.Agent}).print(j); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeJSON(&data, j); err != nil {
+		t.Fatal(err)
+	}
+	suites, err := junit(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "the first trial failed: the answer to _x did not come within 10s"
+	for name, text := range map[string]string{"text": out.String(), "JUnit": string(suites)} {
+		if strings.Count(text, want) != 1 || strings.Contains(text, "\x1b") {
+			t.Errorf("%s: without what came first:\n%s", name, text)
+		}
+	}
+	if !strings.Contains(out.String(), "✓ y (must, v1)\n    "+want) || strings.Contains(out.String(), "v2") {
+		t.Errorf("the versions are not apart:\n%s", &out)
+	}
+	if n := strings.Count(data.String(), `"first":"the first trial failed: `); n != 1 {
+		t.Errorf("JSON: %d results have what came first:\n%s", n, &data)
+	}
+}
+
 // TestEnd: the end of a report says what failed, and what would show more.
 func TestEnd(t *testing.T) {
 	r := report(t)

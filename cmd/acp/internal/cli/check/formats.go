@@ -64,6 +64,7 @@ func junit(j *judgement) ([]byte, error) {
 		Failure *message `xml:"failure,omitempty"`
 		Error   *message `xml:"error,omitempty"`
 		Skipped *message `xml:"skipped,omitempty"`
+		Out     string   `xml:"system-out,omitempty"`
 	}
 	type suite struct {
 		Name     string      `xml:"name,attr"`
@@ -103,7 +104,10 @@ func junit(j *judgement) ([]byte, error) {
 	}
 	for _, r := range j.Results {
 		topic, _ := cutLast(r.Rule.ID)
-		c := &testCase{Class: strings.ReplaceAll(topic, "/", "."), Name: caseName(r), Time: fmt.Sprintf("%.3f", r.Took.Seconds())}
+		c := &testCase{
+			Class: strings.ReplaceAll(topic, "/", "."), Name: caseName(r),
+			Time: fmt.Sprintf("%.3f", r.Took.Seconds()), Out: line(r.First),
+		}
 		m := &message{Message: line(r.Why)}
 		switch {
 		case r.Status == conformance.Broken:

@@ -104,7 +104,8 @@ func (o *Options) print(j *judgement) error {
 			i++
 			same = append(same, j.Results[i])
 		}
-		if !o.All && (r.Status == conformance.Pass || r.Status == conformance.Skip || r.Status == conformance.Unseen) {
+		fine := r.Status == conformance.Pass || r.Status == conformance.Skip || r.Status == conformance.Unseen
+		if !o.All && fine && r.First == "" { // what came to something else at first is shown
 			continue
 		}
 		t, _ := cutLast(r.Rule.ID)
@@ -211,7 +212,7 @@ var marks = map[conformance.Status][2]string{
 // alike reports whether a rule has the same result in two versions or over two transports, apart
 // from the frames.
 func (j *judgement) alike(a, b *conformance.Result) bool {
-	return a.Rule == b.Rule && (a.Version != b.Version || a.Over != b.Over) && a.Status == b.Status && a.Why == b.Why && j.known[a] == j.known[b]
+	return a.Rule == b.Rule && (a.Version != b.Version || a.Over != b.Over) && a.Status == b.Status && a.Why == b.Why && a.First == b.First && j.known[a] == j.known[b]
 }
 
 // where returns the versions and the transports of results, as "v1 and v2 over http".
@@ -253,16 +254,18 @@ func (p *page) result(same []*conformance.Result, known *expectation) {
 		about += ", " + strings.Join(r.Rule.Cites, " ")
 	}
 	p.line("%s %s %s", p.style(mark[1], mark[0]), p.style("1", name), p.style("2", "("+about+")"))
-	if r.Status == conformance.Pass {
-		return
-	}
 	if r.Status == conformance.Fail || r.Status == conformance.Broken {
 		for _, l := range wrap(r.Rule.Text, p.width-4) {
 			p.line("    %s", l)
 		}
 	}
-	for _, l := range wrap(r.Why, p.width-4) {
-		p.line("    %s", p.style(mark[1], l))
+	for _, said := range [][2]string{{r.Why, mark[1]}, {r.First, "33"}} {
+		if said[0] == "" {
+			continue
+		}
+		for _, l := range wrap(said[0], p.width-4) {
+			p.line("    %s", p.style(said[1], l))
+		}
 	}
 	if known != nil {
 		p.line("    known: %s", line(known.reason))
