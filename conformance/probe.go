@@ -92,11 +92,13 @@ func (h *host) connected(p *player, s *step) error {
 		case <-stop:
 		}
 	}()
+	_, due := p.opt.Prompts["mcp"]
+	due = due || h.scripted // others may connect when they need a server, and had no need to
 	limit := p.limit
-	if h.over(p) { // it had a whole turn for that
+	if !due && h.over(p) { // it had a whole turn for that
 		limit = min(limit, max(2*settleTime, limit/5))
 	}
-	err := p.until(limit, func() bool {
+	err := p.silence(limit, func() bool {
 		select {
 		case <-there:
 			return true
@@ -105,11 +107,10 @@ func (h *host) connected(p *player, s *step) error {
 		}
 	})
 	if errors.Is(err, errTimeout) {
-		if _, ok := p.opt.Prompts["mcp"]; !ok && !h.scripted {
-			// Those that connect when they need a server had no need to.
+		if !due {
 			return unseen(noWords+"mcp (%s); it did not connect when it was sent something else", purposes["mcp"].About)
 		}
-		return failed("the agent did not connect to the MCP server within %v", limit)
+		return overdue("the agent did not connect to the MCP server within %v", limit)
 	}
 	return p.gap(err)
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // probes are the MCP servers that base agents can connect to, by what they are
@@ -37,6 +39,43 @@ func openProbe(_ context.Context, transport string) (*MCPProbe, error) {
 func connectProbe(name string) {
 	if f, ok := probes.Load(name); ok {
 		f.(func())()
+	}
+}
+
+// TestProbeConnected holds that an agent that has to connect to an MCP server has the whole limit for
+// that, and that one that need not is waited for no longer than for the rest of a turn.
+func TestProbeConnected(t *testing.T) {
+	const steps = "probe $server stdio\nsession new {\"mcpServers\": [$server]}\nprompt $p mcp\nended $p\nconnected"
+	for _, tt := range []struct {
+		purpose string
+		after   time.Duration // of the connection, from when the server was started
+		want    Status
+		most    time.Duration // that the check takes
+	}{
+		{"mcp", 0, Pass, 0},
+		{"mcp", 2500 * time.Millisecond, Pass, 2500 * time.Millisecond},
+		{"mcp", time.Hour, Fail, 6 * time.Second}, // it is tried twice
+		{"text", time.Second, Pass, time.Second},
+		{"text", time.Hour, Unseen, 2 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			open := polite(func(m *flying) []string { return []string{respond(m, `"result":{"stopReason":"end_turn"}`)} })
+			o := Options{Versions: []int{1}, Timeout: 3 * time.Second, Prompts: map[string]string{tt.purpose: "x"},
+				catalog: rulesOf(t, Agent, oneRule("", steps))}
+			o.MCPProbe = func(context.Context, string) (*MCPProbe, error) {
+				there := make(chan struct{})
+				timer := time.AfterFunc(tt.after, func() { close(there) })
+				return &MCPProbe{Command: "/probe", Connected: there, Close: func() { timer.Stop() }}, nil
+			}
+			start := time.Now()
+			report, err := CheckAgent(t.Context(), open, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := report.Results[0]; r.Status != tt.want || time.Since(start) > tt.most {
+				t.Errorf("%s, after %v: %s in %v: %s", tt.purpose, tt.after, r.Status, time.Since(start), r.Why)
+			}
+		})
 	}
 }
 
