@@ -41,7 +41,7 @@ var layers = map[string][]string{
 	"internal/leaktest":   {},
 	"internal/logtest":    {},
 	"internal/long":       {},
-	"internal/remotetest": {""},
+	"internal/remotetest": {"", "internal/logtest"},
 	"internal/sizetest":   {},
 	"internal/retest":     {},
 	"internal/standin":    {},

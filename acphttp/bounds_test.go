@@ -88,7 +88,7 @@ func inBubble(t *testing.T, s *acphttp.Server, f func(t *testing.T, c *rawClient
 // reader does not.
 func TestIdle(t *testing.T) {
 	ended := make(chan error, 2)
-	agent := remotetest.Counting()
+	agent := remotetest.Counting(t)
 	s := &acphttp.Server{Serve: func(ctx context.Context, t acp.Transport) error {
 		err := agent.Serve(ctx, t)
 		ended <- err
@@ -128,7 +128,7 @@ func TestIdle(t *testing.T) {
 // TestIdleInitialize: a connection is not given up while its agent takes long to answer the initialize that begins it.
 func TestIdleInitialize(t *testing.T) {
 	ended := make(chan error, 1)
-	agent := remotetest.Counting()
+	agent := remotetest.Counting(t)
 	s := &acphttp.Server{Limits: acphttp.Limits{IdleTimeout: time.Second}, Serve: func(ctx context.Context, t acp.Transport) error {
 		time.Sleep(10 * time.Second)
 		err := agent.Serve(ctx, t)
@@ -151,7 +151,7 @@ func TestIdleInitialize(t *testing.T) {
 
 // TestKeepAlive: a silent stream is kept open.
 func TestKeepAlive(t *testing.T) {
-	inBubble(t, &acphttp.Server{Serve: remotetest.Counting().Serve}, func(t *testing.T, c *rawClient) {
+	inBubble(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve}, func(t *testing.T, c *rawClient) {
 		c.initialize()
 		s := c.stream()
 		defer s.close()
@@ -186,7 +186,7 @@ func TestSilentAgent(t *testing.T) {
 // makes room.
 func TestConnections(t *testing.T) {
 	s := &acphttp.Server{
-		Serve: remotetest.Counting().Serve,
+		Serve: remotetest.Counting(t).Serve,
 		Authenticate: func(r *http.Request) (string, error) {
 			return r.Header.Get("Authorization"), nil
 		},
@@ -225,7 +225,7 @@ func TestStalledSession(t *testing.T) {
 	for name, cancels := range map[string]bool{"cancelled": true, "given up": false} {
 		t.Run(name, func(t *testing.T) {
 			var ends chan error
-			agent := remotetest.Counting()
+			agent := remotetest.Counting(t)
 			agent.Logger = logtest.New(t)
 			run := agent.Prompt
 			agent.Prompt = func(ctx context.Context, turn *acp.Turn) (acp.StopReason, error) {
@@ -402,7 +402,7 @@ func TestWaitingSessions(t *testing.T) {
 
 // TestStreams: reading streams that nothing is sent to leaves nothing behind.
 func TestStreams(t *testing.T) {
-	inBubble(t, &acphttp.Server{Serve: remotetest.Counting().Serve}, func(t *testing.T, c *rawClient) {
+	inBubble(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve}, func(t *testing.T, c *rawClient) {
 		c.initialize()
 		for i := range 5000 {
 			c.stream(sessionHeader(fmt.Sprint("s", i))).close()
@@ -413,7 +413,7 @@ func TestStreams(t *testing.T) {
 
 // TestServerCloses: closing a server ends its connections; their clients see it.
 func TestServerCloses(t *testing.T) {
-	s := &acphttp.Server{Serve: remotetest.Counting().Serve}
+	s := &acphttp.Server{Serve: remotetest.Counting(t).Serve}
 	inBubble(t, s, func(t *testing.T, c *rawClient) {
 		c.initialize()
 		stream := c.stream()
@@ -442,7 +442,7 @@ func TestBadNetwork(t *testing.T) {
 		"delayed":           {Delay: 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
+			s := &acphttp.Server{Serve: remotetest.Counting(t).Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
 			synctest.Test(t, func(t *testing.T) {
 				toServer, stopServer := listen(s)
 				n := 0

@@ -81,9 +81,9 @@ func (o *outage) cut() {
 }
 
 // closable is an agent whose sessions can be closed and opened again.
-func closable() *acp.Agent {
+func closable(t *testing.T) *acp.Agent {
 	var prompts atomic.Int64
-	agent := remembering(&prompts)
+	agent := remembering(t, &prompts)
 	agent.CloseSession = func(context.Context, *acp.AgentSession) error { return nil }
 	agent.DeleteSession = func(context.Context, *acp.AgentConn, acp.SessionID) error { return nil }
 	return agent
@@ -136,7 +136,7 @@ func counts(t *testing.T, session *acp.ClientSession) {
 func TestAgentEnds(t *testing.T) {
 	for _, keep := range []int{0, 1 << 20} {
 		var stop context.CancelFunc
-		agent := remotetest.Counting()
+		agent := remotetest.Counting(t)
 		s := &acphttp.Server{Keep: acphttp.Retention{Bytes: keep}, Serve: func(ctx context.Context, t acp.Transport) error {
 			ctx, stop = context.WithCancel(ctx)
 			return agent.Serve(ctx, t)
@@ -225,7 +225,7 @@ func TestOutages(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &acphttp.Server{Keep: acphttp.Retention{Bytes: 1 << 20}, Serve: closable().Serve}
+			s := &acphttp.Server{Keep: acphttp.Retention{Bytes: 1 << 20}, Serve: closable(t).Serve}
 			withClient(t, s, new(acp.Client), f)
 		})
 	}
@@ -234,7 +234,7 @@ func TestOutages(t *testing.T) {
 // TestEndUnread: the answer to session/close is not skipped by who asks for everything
 // since the session was opened, and does not count as waiting for ever.
 func TestEndUnread(t *testing.T) {
-	s := &acphttp.Server{Serve: closable().Serve, Keep: acphttp.Retention{Bytes: 1 << 10}, Limits: acphttp.Limits{MaxWaitingSessions: 20}}
+	s := &acphttp.Server{Serve: closable(t).Serve, Keep: acphttp.Retention{Bytes: 1 << 10}, Limits: acphttp.Limits{MaxWaitingSessions: 20}}
 	inBubble(t, s, func(t *testing.T, c *rawClient) {
 		session, connection := c.session()
 		for i := range 50 {
@@ -259,7 +259,7 @@ func TestEndUnread(t *testing.T) {
 // TestForgotten: cursors of a stream that was forgotten are refused, also where there is
 // another one for the same session.
 func TestForgotten(t *testing.T) {
-	s := &acphttp.Server{Serve: closable().Serve, Keep: acphttp.Retention{Bytes: 1 << 10}}
+	s := &acphttp.Server{Serve: closable(t).Serve, Keep: acphttp.Retention{Bytes: 1 << 10}}
 	inBubble(t, s, func(t *testing.T, c *rawClient) {
 		first, connection := c.session()
 		session := first
@@ -314,7 +314,7 @@ func (l *lasting) Last() uint64 {
 // opened again begin with what was before.
 func TestLogAgain(t *testing.T) {
 	logs := make(map[string]*lasting)
-	s := &acphttp.Server{Serve: closable().Serve}
+	s := &acphttp.Server{Serve: closable(t).Serve}
 	s.NewLog = func(connection, session string) (acphttp.Log, error) { // one at a time: there is one connection
 		l := logs[session]
 		if l == nil {
@@ -399,7 +399,7 @@ func TestClosedBusy(t *testing.T) {
 func TestLeftCall(t *testing.T) {
 	hold, began := make(chan struct{}), make(chan struct{})
 	slow := jsonrpc.Method[map[string]any, map[string]any]{Name: "_slow"}
-	agent := closable()
+	agent := closable(t)
 	agent.Extensions = func(mux *jsonrpc.Mux) {
 		slow.Handle(mux, func(context.Context, *map[string]any) (*map[string]any, error) {
 			close(began)

@@ -56,7 +56,7 @@ func turn(t *testing.T, transport acp.Transport, n int) (string, error) {
 // TestResumed: with resumption, a turn loses, doubles and reorders nothing, wherever
 // its streams are cut.
 func TestResumed(t *testing.T) {
-	s := &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
+	s := &acphttp.Server{Serve: remotetest.Counting(t).Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
 	target := serve(t, s)
 	step := 3
 	if !long.All() {
@@ -90,7 +90,7 @@ func TestCutAtRandom(t *testing.T) {
 	if !long.All() {
 		cuts, updates = 100, 2000
 	}
-	s := &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 4 << 20}}
+	s := &acphttp.Server{Serve: remotetest.Counting(t).Serve, Keep: acphttp.Retention{Bytes: 4 << 20}}
 	target := serve(t, s)
 	random := rand.New(rand.NewPCG(1, 2))
 	done := 0
@@ -113,7 +113,7 @@ func TestCutAtRandom(t *testing.T) {
 // TestCutForGood: without resumption a cut ends the connection, and the error says
 // that the outcome is unknown; the answer is never silently incomplete.
 func TestCutForGood(t *testing.T) {
-	target := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve})
+	target := serve(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve})
 	for after := int64(1); after < 1500; after += 7 {
 		url := faulty(t, target, func(r *http.Request, n int) acptest.NetFault {
 			if r.Method == http.MethodGet && r.Header.Get(acphttp.HeaderSessionID) != "" {
@@ -145,7 +145,7 @@ func TestPostsGoWrong(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			var prompts atomic.Int64
-			agent := remotetest.Counting()
+			agent := remotetest.Counting(t)
 			prompt := agent.Prompt
 			agent.Prompt = func(ctx context.Context, turn *acp.Turn) (acp.StopReason, error) {
 				prompts.Add(1)

@@ -23,7 +23,7 @@ func TestMany(t *testing.T) {
 	if !long.All() {
 		count = 1000
 	}
-	agent := remotetest.Counting()
+	agent := remotetest.Counting(t)
 	var began, ended atomic.Int64
 	var all sync.WaitGroup
 	s := &acphttp.Server{

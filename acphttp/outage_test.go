@@ -12,7 +12,7 @@ import (
 
 // TestInterrupted: a client hears of an outage.
 func TestInterrupted(t *testing.T) {
-	target := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}})
+	target := serve(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve, Keep: acphttp.Retention{Bytes: 1 << 20}})
 	remotetest.Interrupted(t, func(client *http.Client, retryFor time.Duration, interrupted func(error)) acp.Transport {
 		return &acphttp.Transport{URL: target, Client: client, RetryFor: retryFor, Interrupted: interrupted}
 	})

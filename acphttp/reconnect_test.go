@@ -17,10 +17,10 @@ import (
 )
 
 // remembering is an agent whose sessions outlive connections. It counts its prompts.
-func remembering(prompts *atomic.Int64) *acp.Agent {
+func remembering(t *testing.T, prompts *atomic.Int64) *acp.Agent {
 	var mu sync.Mutex
 	kept := map[acp.SessionID][]acp.SessionUpdate{}
-	agent := remotetest.Counting()
+	agent := remotetest.Counting(t)
 	run := agent.Prompt
 	agent.Prompt = func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 		prompts.Add(1)
@@ -65,7 +65,7 @@ func remembering(prompts *atomic.Int64) *acp.Agent {
 func TestReconnect(t *testing.T) {
 	for version := 1; version <= 2; version++ {
 		var prompts atomic.Int64
-		target := serve(t, &acphttp.Server{Serve: remembering(&prompts).Serve})
+		target := serve(t, &acphttp.Server{Serve: remembering(t, &prompts).Serve})
 		var cut atomic.Bool
 		url := faulty(t, target, func(r *http.Request, _ int) acptest.NetFault {
 			if cut.Load() && r.Method == http.MethodPost {
@@ -169,7 +169,7 @@ func TestReconnect(t *testing.T) {
 // TestReconnectOnce: a transport that can be opened once cannot be reconnected.
 func TestReconnectOnce(t *testing.T) {
 	a, b := acp.Pipe()
-	agent, err := remotetest.Counting().Connect(t.Context(), a)
+	agent, err := remotetest.Counting(t).Connect(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}

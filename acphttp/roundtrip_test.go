@@ -34,7 +34,7 @@ func serve(t *testing.T, s *acphttp.Server) string {
 func TestCounting(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
-			s := &acphttp.Server{Serve: remotetest.Counting().Serve}
+			s := &acphttp.Server{Serve: remotetest.Counting(t).Serve}
 			url := serve(t, s)
 			client := &acp.Client{MinVersion: version, MaxVersion: version}
 			conn, err := client.Connect(t.Context(), acphttp.NewTransport(url))

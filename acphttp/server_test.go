@@ -160,7 +160,7 @@ func sessionHeader(id string) string { return acphttp.HeaderSessionID + ": " + i
 
 // TestStatuses goes through the table of the package documentation.
 func TestStatuses(t *testing.T) {
-	url := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve, Limits: acphttp.Limits{MaxMessage: 1 << 20}})
+	url := serve(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve, Limits: acphttp.Limits{MaxMessage: 1 << 20}})
 	c := newRaw(t, url)
 	session, _ := c.session()
 	other := "Acp-Connection-Id: 00000000000000000000000000000000"
@@ -225,7 +225,7 @@ func TestStatuses(t *testing.T) {
 // TestForeign: what a web page of another origin could send is refused, whatever the
 // method, and before the agent sees it.
 func TestForeign(t *testing.T) {
-	s := &acphttp.Server{Serve: remotetest.Counting().Serve, Origins: []string{"https://app.example"}}
+	s := &acphttp.Server{Serve: remotetest.Counting(t).Serve, Origins: []string{"https://app.example"}}
 	url := serve(t, s)
 	c := newRaw(t, url)
 	c.initialize()
@@ -281,7 +281,7 @@ func TestForeign(t *testing.T) {
 // give no name are refused.
 func TestPrincipals(t *testing.T) {
 	seen := make(chan string, 1)
-	agent := remotetest.Counting()
+	agent := remotetest.Counting(t)
 	agent.NewSession = func(ctx context.Context, s *acp.AgentSession) error {
 		seen <- acphttp.Principal(ctx)
 		return nil
@@ -336,7 +336,7 @@ func TestInitializeFails(t *testing.T) {
 		return stream.Close()
 	}
 	panics := func(ctx context.Context, t acp.Transport) error { panic("oh") }
-	refuses := remotetest.Counting()
+	refuses := remotetest.Counting(t)
 	refuses.Initialize = func(context.Context, *acp.AgentConn) (json.RawMessage, error) { return nil, jsonrpc.ErrAuthRequired }
 	for name, test := range map[string]struct {
 		serve  func(context.Context, acp.Transport) error
@@ -361,7 +361,7 @@ func TestInitializeFails(t *testing.T) {
 // TestResume: a stream resumes exactly after a cursor; a new reader takes it over from
 // the old one; what is not kept any more is refused.
 func TestResume(t *testing.T) {
-	url := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 32 << 10}})
+	url := serve(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve, Keep: acphttp.Retention{Bytes: 32 << 10}})
 	c := newRaw(t, url)
 	session, connection := c.session()
 	first := c.stream(sessionHeader(session))
@@ -406,7 +406,7 @@ func TestResume(t *testing.T) {
 
 // TestNumbered: a message that is posted again is handled once.
 func TestNumbered(t *testing.T) {
-	url := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve})
+	url := serve(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve})
 	c := newRaw(t, url)
 	session, _ := c.session()
 	s := c.stream(sessionHeader(session))
@@ -439,7 +439,7 @@ func TestNumbered(t *testing.T) {
 // session's get it there, after the history.
 func TestLoadUnread(t *testing.T) {
 	var prompts atomic.Int64
-	url := serve(t, &acphttp.Server{Serve: remembering(&prompts).Serve})
+	url := serve(t, &acphttp.Server{Serve: remembering(t, &prompts).Serve})
 	first := newRaw(t, url)
 	session, _ := first.session()
 	said := first.stream(sessionHeader(session))

@@ -31,7 +31,7 @@ func closeSession(id int, session string) string {
 func TestClosedSessions(t *testing.T) {
 	for name, keep := range map[string]acphttp.Retention{"": {}, "resumable": {Bytes: 1 << 10}} {
 		t.Run(name, func(t *testing.T) {
-			agent := remotetest.Counting()
+			agent := remotetest.Counting(t)
 			agent.CloseSession = func(context.Context, *acp.AgentSession) error { return nil }
 			s := &acphttp.Server{Serve: agent.Serve, Keep: keep, Limits: acphttp.Limits{MaxWaitingSessions: 20}}
 			inBubble(t, s, func(t *testing.T, c *rawClient) {
@@ -78,7 +78,7 @@ func TestClosedSessions(t *testing.T) {
 func TestManyClosed(t *testing.T) {
 	for _, keep := range []acphttp.Retention{{}, {Bytes: 1 << 20}} {
 		var open, most, prompts atomic.Int64
-		s := &acphttp.Server{Serve: remembering(&prompts).Serve, Keep: keep}
+		s := &acphttp.Server{Serve: remembering(t, &prompts).Serve, Keep: keep}
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
 		url := serveHandler(t, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {
@@ -448,7 +448,7 @@ func (n notFlushing) WriteHeader(code int)        { n.w.WriteHeader(code) }
 
 // TestNoFlush: a stream that could not be sent bit by bit is refused.
 func TestNoFlush(t *testing.T) {
-	s := &acphttp.Server{Serve: remotetest.Counting().Serve}
+	s := &acphttp.Server{Serve: remotetest.Counting(t).Serve}
 	c := newRaw(t, serve(t, s))
 	c.initialize()
 	c.url = serveHandler(t, func(w http.ResponseWriter, r *http.Request) { s.ServeHTTP(notFlushing{w}, r) })

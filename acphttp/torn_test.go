@@ -106,7 +106,7 @@ func (h *halfCloser) pass(c net.Conn) {
 // TestTorn: requests that end before they are whole, and are answered with 400 for that, are made again, wherever they
 // were cut off. (S93)
 func TestTorn(t *testing.T) {
-	s := &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
+	s := &acphttp.Server{Serve: remotetest.Counting(t).Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
 	at, err := url.Parse(serve(t, s))
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func turn(t *testing.T, transport acp.Transport, n, version int) (string, error)
 }
 
 func TestCounting(t *testing.T) {
-	url := ws(serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve}))
+	url := ws(serve(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve}))
 	for _, version := range []int{1, 2} {
 		text, err := turn(t, acpws.NewTransport(url), 20000, version)
 		if err != nil || text != remotetest.Numbers(20000) {
@@ -112,7 +112,7 @@ func TestConversations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := dial(t, serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve}))
+			c := dial(t, serve(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve}))
 			for _, line := range lines {
 				switch what, text, _ := strings.Cut(line, " "); what {
 				case "->":
@@ -143,7 +143,7 @@ func TestConversations(t *testing.T) {
 func TestEnds(t *testing.T) {
 	initialize := []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)
 	t.Run("server closes", func(t *testing.T) {
-		s := &acphttp.Server{Serve: remotetest.Counting().Serve}
+		s := &acphttp.Server{Serve: remotetest.Counting(t).Serve}
 		c := dial(t, serve(t, s))
 		if err := c.Write(t.Context(), websocket.MessageText, initialize); err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func TestEnds(t *testing.T) {
 	})
 	t.Run("client leaves", func(t *testing.T) {
 		ended := make(chan error, 1)
-		agent := remotetest.Counting()
+		agent := remotetest.Counting(t)
 		url := serve(t, &acphttp.Server{Serve: func(ctx context.Context, t acp.Transport) error {
 			err := agent.Serve(ctx, t)
 			ended <- err
@@ -179,7 +179,7 @@ func TestEnds(t *testing.T) {
 
 // TestRefused: what a server says instead of opening a WebSocket is a StatusError.
 func TestRefused(t *testing.T) {
-	s := &acphttp.Server{Serve: remotetest.Counting().Serve, Authenticate: func(r *http.Request) (string, error) {
+	s := &acphttp.Server{Serve: remotetest.Counting(t).Serve, Authenticate: func(r *http.Request) (string, error) {
 		if r.Header.Get("Authorization") != "Bearer right" {
 			return "", errors.New("no")
 		}
@@ -215,7 +215,7 @@ func TestRefused(t *testing.T) {
 // TestCut: a WebSocket that is cut ends the connection, and the error says that the
 // outcome is unknown; the answer is never silently incomplete.
 func TestCut(t *testing.T) {
-	target := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve})
+	target := serve(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve})
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	for after := int64(1); after < 2000; after += 37 {
@@ -242,7 +242,7 @@ func TestResumed(t *testing.T) {
 		cuts, updates = 100, 2000
 	}
 	for version := 1; version <= 2; version++ {
-		target := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 4 << 20}})
+		target := serve(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve, Keep: acphttp.Retention{Bytes: 4 << 20}})
 		random := rand.New(rand.NewPCG(1, uint64(version)))
 		done := 0
 		transport := &http.Transport{}
@@ -387,7 +387,7 @@ func TestResumeRefused(t *testing.T) {
 // TestFull: a server that has as many connections as it may have lets them resume, and
 // refuses others.
 func TestFull(t *testing.T) {
-	target := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}, Limits: acphttp.Limits{MaxConnections: 1}})
+	target := serve(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve, Keep: acphttp.Retention{Bytes: 1 << 20}, Limits: acphttp.Limits{MaxConnections: 1}})
 	n := 0
 	web := httptest.NewServer(&acptest.FaultProxy{Target: target, Fault: func(*http.Request, int) acptest.NetFault {
 		if n++; n > 5 {

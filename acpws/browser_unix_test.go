@@ -132,7 +132,7 @@ func TestBrowser(t *testing.T) {
 	if browser == "" {
 		t.Skip("there is no Chromium")
 	}
-	agent := remotetest.Counting()
+	agent := remotetest.Counting(t)
 	served := make(chan string, 100)
 	s := &acphttp.Server{Upgrade: acpws.Upgrader{}, Serve: func(ctx context.Context, t acp.Transport) error {
 		served <- "served"

@@ -14,7 +14,7 @@ import (
 // TestOrderlyEnd: a server that closes in an orderly way leaves open what became of a
 // prompt.
 func TestOrderlyEnd(t *testing.T) {
-	agent := remotetest.Counting()
+	agent := remotetest.Counting(t)
 	began, hold := make(chan struct{}, 2), make(chan struct{})
 	agent.Prompt = func(context.Context, *acp.Turn) (acp.StopReason, error) {
 		began <- struct{}{}

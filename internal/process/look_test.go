@@ -3,7 +3,6 @@
 package process
 
 import (
-	"bufio"
 	"io/fs"
 	"math/rand/v2"
 	"slices"
@@ -357,22 +356,6 @@ func TestShortCommandsLeaveNothing(t *testing.T) {
 func TestManyTreesEnd(t *testing.T) {
 	needSetsid(t)
 	for range repeat(5) {
-		cfg, mark := sh(t, "setsid -f sleep 1000 >/dev/null 2>&1; echo; exec sleep 1000")
-		var all []*Process
-		for range 60 {
-			all = append(all, start(t, cfg))
-		}
-		for _, p := range all {
-			lines(t, bufio.NewReader(p.Stdout()), 1)
-		}
-		var wg sync.WaitGroup
-		for _, p := range all {
-			wg.Go(func() {
-				p.Kill()
-				<-p.gone // Stop waits for a limited time only
-			})
-		}
-		wg.Wait()
-		ends(t, "daemons are left", func() bool { return len(alive(mark)) == 0 })
+		endTrees(t, 60)
 	}
 }

@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/internal/logtest"
 )
 
-// Counting returns an agent that says the numbers up to the one it is asked for.
-func Counting() *acp.Agent {
+// Counting returns an agent that says the numbers up to the one it is asked for, and logs to the output of a test.
+func Counting(t testing.TB) *acp.Agent {
 	return &acp.Agent{
+		Logger: logtest.New(t),
 		Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 			var n int
 			_, _ = fmt.Sscan(t.Text(), &n)
