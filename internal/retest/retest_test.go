@@ -133,13 +133,13 @@ func TestAgain(t *testing.T) {
 				}
 			}
 			run := command(t.Context(), tool, append(os.Environ(), "GOWORK=off", "GOFLAGS="))
-			var out bytes.Buffer
-			r := runner{out: &out, err: &out, run: func(args []string, o, e io.Writer) (int, error) {
+			var out, errs bytes.Buffer
+			r := runner{out: &out, err: &errs, run: func(args []string, o, e io.Writer) (int, error) {
 				return run(append([]string{"-C", dir}, args...), o, e)
 			}}
 			status, flaky := r.start([]string{"test", "-vet=off", "./..."})
 			if diff := cmp.Diff(tt.flaky, flaky); status != tt.status || diff != "" {
-				t.Errorf("status %d: %s\n%s", status, diff, &out)
+				t.Errorf("status %d: %s\n%s\n%s", status, diff, &out, &errs)
 			}
 		})
 	}
