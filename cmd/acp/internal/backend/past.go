@@ -37,6 +37,7 @@ type past struct {
 	sent    map[uint64][sha256.Size]byte // checksums of what was added for the entries of told
 	headed  bool                         // a notice was put above them
 	pending bool                         // something was not compared yet
+	opening bool                         // nothing is compared before settle: nothing may stay if opening fails
 	called  map[acp.ToolCallID]bool      // tool calls that occurred since
 	merges  int
 	timer   *time.Timer
@@ -77,7 +78,7 @@ func (s *Session) tells(u *acp.Update) bool {
 		p.timer = time.AfterFunc(min(wait, maxSettle), func() {
 			s.order.Lock()
 			defer s.order.Unlock()
-			if s.past == p {
+			if s.past == p && !p.opening {
 				s.merge()
 			}
 		})
@@ -228,6 +229,7 @@ func (s *Session) settle() {
 	s.order.Lock()
 	defer s.order.Unlock()
 	if s.past != nil {
+		s.past.opening = false
 		s.merge()
 		s.release()
 	}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
@@ -106,6 +107,7 @@ func TestRestoreFails(t *testing.T) {
 			if err := s.Send(&acp.AgentMessageChunk{MessageID: "x", Content: acp.Text("half")}); err != nil {
 				return err
 			}
+			time.Sleep(100 * time.Millisecond) // the agent takes longer than late history is gathered
 			return errors.New("the rest is gone")
 		}}
 		h := open(t, cfg)

@@ -259,7 +259,7 @@ func (s *Session) recall(ctx context.Context, kept store.Session) error {
 	if s.past == nil {
 		s.past = newPast(snap)
 	}
-	s.past.kept = snap
+	s.past.kept, s.past.opening = snap, true
 	if was.Interrupted {
 		s.endInterrupted()
 	}
