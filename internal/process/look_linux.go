@@ -281,9 +281,9 @@ func (l *looker) readUntilBlocked(pids []int, marks map[int]string) int {
 	return len(pids)
 }
 
-// numbered reports whether the numbers in /proc are those that this process uses for
+// Numbered reports whether the numbers in /proc are those that this process uses for
 // others. They are not if /proc was mounted in another PID namespace.
-var numbered = sync.OnceValue(func() bool {
+var Numbered = sync.OnceValue(func() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())
 })
@@ -301,7 +301,7 @@ type proc struct {
 // process: the next with its number gets another. If the system gives new inode numbers to
 // processes that it has listed before, these are examined for nothing.
 func list(from int64) (all []listed, err error) {
-	if !numbered() {
+	if !Numbered() {
 		return nil, errors.New("/proc is that of another PID namespace")
 	}
 	dir, err := syscall.Open("/proc", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)

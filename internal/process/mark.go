@@ -38,7 +38,7 @@ func (m Mark) String() string { return m.text }
 // of this process. If the environment asks for no mark, see [NoMark], or the system
 // offers no way to find marks, no process has the mark.
 func Marked(env []string) ([]string, Mark) {
-	if !numbered() {
+	if !Numbered() {
 		return env, Mark{}
 	}
 	if env == nil {

@@ -42,11 +42,11 @@ func beInside() {
 		fmt.Println(err)
 	}
 	<-p.killed // Stop does not wait for a search that finds nothing left
-	fmt.Println("numbered", numbered())
+	fmt.Println("numbered", Numbered())
 	fmt.Println("group", syscall.Getpgrp())
 	ended, _ := syscall.Wait4(job.Process.Pid, nil, syscall.WNOHANG|syscall.WUNTRACED, nil)
 	fmt.Println("job", ended == 0) // neither ended nor stopped
-	if !numbered() {
+	if !Numbered() {
 		return // nobody can tell what becomes of a daemon
 	}
 	left := true

@@ -26,7 +26,7 @@ type proc struct {
 // snapshot returns all processes. It returns none if the numbers in /proc are those of another PID
 // namespace.
 func snapshot() map[int]proc {
-	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+	if !process.Numbered() {
 		return nil
 	}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
