@@ -153,7 +153,7 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 		s.logger().Info("gateway: the agent is gone", "error", err)
 		return false, nil
 	}
-	if err := s.g.admitAgent(ctx, s.info.Owner, s.known.Groups, true); err != nil {
+	if err := s.g.admitAgent(ctx, s.info.Owner, s.known.Groups, true, -1); err != nil {
 		return false, errors.Join(err, h.Stop(ctx))
 	}
 	a.settle(h.Sent())

@@ -41,11 +41,15 @@ type backend struct {
 // maxEarly bounds the updates that are held until a session is open.
 const maxEarly = 4096
 
-// backend returns the agent of the session, started if it does not run.
-func (s *session) backend(ctx context.Context) (*backend, error) {
+// backend returns the agent of the session, started if it does not run. patience is how long it may wait for its place: see
+// admitAgent.
+func (s *session) backend(ctx context.Context, patience time.Duration) (*backend, error) {
 	select {
 	case s.starting <- struct{}{}:
-		defer func() { <-s.starting }()
+		defer func() {
+			<-s.starting
+			s.g.lobby.stir() // nobody could stop it while that was held
+		}()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -58,15 +62,21 @@ func (s *session) backend(ctx context.Context) (*backend, error) {
 	case b != nil && b.conn.Conn().Err() == nil:
 		return b, nil
 	}
-	return s.start(ctx)
+	return s.start(ctx, patience)
 }
 
 // start starts the agent and opens the session in it.
-func (s *session) start(ctx context.Context) (_ *backend, err error) {
+func (s *session) start(ctx context.Context, patience time.Duration) (_ *backend, err error) {
 	s.mu.Lock()
 	owner, groups := s.info.Owner, s.known.Groups
 	s.mu.Unlock()
-	if err := s.g.admitAgent(ctx, owner, groups, false); err != nil {
+	says := time.AfterFunc(roomNotice, func() {
+		note := noticeRecord{Severity: acp.NoticeSeverityInfo, Title: "All agents that may run at once are at work.", Description: "This begins when one of them is idle."}
+		_ = s.log.put(s.ctx, kindNotice, encode(note), nil)
+	})
+	err = s.g.admitAgent(ctx, owner, groups, false, patience)
+	says.Stop()
+	if err != nil {
 		return nil, err
 	}
 	running := false

@@ -113,7 +113,7 @@ func TestCloseWhileStarting(t *testing.T) {
 	b.stop()
 	var both sync.WaitGroup
 	both.Go(func() {
-		if _, err := s.backend(context.Background()); err == nil {
+		if _, err := s.backend(context.Background(), 0); err == nil {
 			t.Error("an agent")
 		}
 	})

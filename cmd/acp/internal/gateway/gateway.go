@@ -116,6 +116,7 @@ type Gateway struct {
 	links    map[string]*link
 	dials    map[string]*dialing // to nodes without a link
 	tenancy  tenancy
+	lobby    lobby
 	draining bool
 	sessions map[string]*session
 	deleting map[string]int // sessions that nobody opens any more, and how many delete them
@@ -189,6 +190,7 @@ func (g *Gateway) Close() error {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
+	g.lobby.stir()
 	var errs []error
 	for _, s := range g.all() {
 		errs = append(errs, s.close())
@@ -232,7 +234,10 @@ func (g *Gateway) own(ctx context.Context, id string) (*session, error) {
 			return nil, err
 		case first:
 			g.work.Go(func() {
-				defer close(s.opened)
+				defer func() {
+					close(s.opened)
+					g.lobby.stir() // its agent may be idle
+				}()
 				if s.failed = s.claim(ctx); s.failed != nil {
 					g.forget(s)
 					s.cancel(s.failed)

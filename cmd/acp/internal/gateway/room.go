@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,28 +12,44 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
+// roomPatience is how long a request waits for an agent's place that is not a prompt. A prompt waits until it is cancelled.
+const roomPatience = 30 * time.Second
+
+// roomNotice is how long somebody waits for an agent's place until the session says so.
+const roomNotice = time.Second
+
+// errNoRoom is why somebody is not admitted whose patience is over.
+var errNoRoom = errors.New("all agents are at work")
+
 // admitAgent counts another agent of a user. If there are as many as may run, of the user unless it runs already, or of all,
-// the one that has been idle for longest is stopped first; if none is idle, the other one is refused. Call
-// dismissAgent when the agent has ended.
-func (g *Gateway) admitAgent(ctx context.Context, user string, groups []string, runs bool) error {
+// the one that has been idle for longest is stopped first; if none is idle, it waits for one, for as long as patience says:
+// not at all if that is negative, and until ctx is done if it is 0. Call dismissAgent when the agent has ended.
+func (g *Gateway) admitAgent(ctx context.Context, user string, groups []string, runs bool, patience time.Duration) error {
+	waiting := ctx
+	if patience != 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeoutCause(ctx, max(patience, 0), errNoRoom)
+		defer cancel()
+	}
 	t := &g.tenancy
 	p, limit := g.policy(user, groups), 0
 	if p != nil && !runs {
 		limit = p.Limits().Agents
 	}
-	admitted, err := g.makeRoom(ctx, &user, func(promised bool) (bool, error) { return t.admit(user, limit, promised), nil }, func() { t.release(user) })
+	err := g.makeRoom(ctx, waiting, &user, func(promised bool) (bool, error) { return t.admit(user, limit, promised), nil }, func() { t.release(user) })
+	if errors.Is(err, errNoRoom) {
+		return quota(p, "agents", time.Minute, "%d agents of %s are at work, which is the most: wait until one is idle, or delete its session", limit, user)
+	}
 	if err != nil {
 		return err
 	}
-	if !admitted {
-		return quota(p, "agents", time.Minute, "%d agents of %s are at work, which is the most: wait until one is idle, or delete its session", limit, user)
-	}
-	admitted, err = g.makeRoom(ctx, nil, g.admit, g.dismiss)
-	if err == nil && !admitted {
+	err = g.makeRoom(ctx, waiting, nil, g.admit, g.dismiss)
+	if errors.Is(err, errNoRoom) {
 		err = &jsonrpc.Failure{Message: fmt.Sprintf("%d agents are at work, which is the most", g.cfg.MaxAgents), Reason: "agents", RetryAfter: time.Minute}
 	}
 	if err != nil {
 		t.release(user)
+		g.lobby.stir()
 	}
 	return err
 }
@@ -41,6 +58,7 @@ func (g *Gateway) admitAgent(ctx context.Context, user string, groups []string, 
 func (g *Gateway) dismissAgent(user string) {
 	g.tenancy.release(user)
 	g.dismiss()
+	g.lobby.stir()
 }
 
 // admit counts another agent, unless as many run as may. promised says that one of these ends before the other one begins.
@@ -82,50 +100,67 @@ func (t *tenancy) release(user string) {
 	t.tenant(user).agents--
 }
 
-// makeRoom has admit count an agent. If there is no room, it stops an idle agent of the user, or of anybody if user is nil;
-// admit is promised its place before it has ended, so that nobody else takes that. dismiss takes the count back. It reports
-// false if there is no room and no agent is idle.
-func (g *Gateway) makeRoom(ctx context.Context, user *string, admit func(promised bool) (bool, error), dismiss func()) (bool, error) {
-	for last := false; ; {
+// makeRoom has admit count an agent, once it is its turn in the line of the user, or of all if user is nil. If there is no
+// room, it stops an idle agent of the user, or of anybody; admit is promised its place before it has ended, so that nobody
+// else takes that. If none is idle, it waits for one until waiting is done. dismiss takes the count back if ctx is done.
+func (g *Gateway) makeRoom(ctx, waiting context.Context, user *string, admit func(promised bool) (bool, error), dismiss func()) error {
+	line := ""
+	if user != nil {
+		line = "user " + *user
+	}
+	w := g.lobby.join(line)
+	if w == nil {
+		return errNoRoom
+	}
+	idle, err := g.nextPlace(waiting, w, user, admit)
+	g.lobby.leave(w) // the next one need not wait for the end of the idle agent
+	if idle == nil {
+		return err
+	}
+	if err != nil {
+		<-idle.s.starting
+		return err
+	}
+	g.work.Go(func() {
+		idle.stop()
+		<-idle.s.starting
+	})
+	select {
+	case <-idle.ended:
+		return nil
+	case <-ctx.Done():
+		dismiss()
+		g.lobby.stir()
+		return context.Cause(ctx)
+	}
+}
+
+// nextPlace waits until admit has counted an agent. It returns the agent whose end it was promised, if any: see idlest.
+func (g *Gateway) nextPlace(ctx context.Context, w *waiter, user *string, admit func(promised bool) (bool, error)) (*backend, error) {
+	for {
+		select {
+		case <-w.turn:
+		default:
+			select {
+			case <-w.turn:
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
 		if ok, err := admit(false); ok || err != nil {
-			return ok, err
+			return nil, err
 		}
-		idle, soon := g.idlest(user)
-		switch {
-		case idle != nil:
-			if _, err := admit(true); err != nil {
-				<-idle.s.starting
-				return false, err
-			}
-			g.work.Go(func() {
-				idle.stop()
-				<-idle.s.starting
-			})
-			select {
-			case <-idle.ended:
-				return true, nil
-			case <-ctx.Done():
-				dismiss()
-				return false, context.Cause(ctx)
-			}
-		case soon != nil:
-			select {
-			case <-soon:
-			case <-ctx.Done():
-				return false, context.Cause(ctx)
-			}
-		case last:
-			return false, nil
+		if idle := g.idlest(user); idle != nil {
+			_, err := admit(true)
+			return idle, err
 		}
-		last = soon == nil // one may have ended meanwhile
 	}
 }
 
 // idlest returns the agent that has been idle for longest, of the user or of anybody; those of sessions that nobody watches
 // come first. The caller must stop it, and has the place that it leaves. It holds starting of the session: prompts that come
-// meanwhile wait, and start the agent again. If none is idle, soon is closed when one may be, or has ended; it is nil if that is
-// not to be expected at once.
-func (g *Gateway) idlest(user *string) (idle *backend, soon <-chan struct{}) {
+// meanwhile wait, and start the agent again. It returns nil if none is idle; whatever may change that stirs the lobby.
+func (g *Gateway) idlest(user *string) *backend {
 	type candidate struct {
 		b       *backend
 		watched bool
@@ -138,13 +173,7 @@ func (g *Gateway) idlest(user *string) (idle *backend, soon <-chan struct{}) {
 	for _, b := range running {
 		s := b.s
 		s.mu.Lock()
-		switch {
-		case user != nil && s.info.Owner != *user:
-		case b.ends() || s.closed:
-			soon = b.ended
-		case len(s.queue) == 1 && !s.isOver() && s.queue[0].ending.Load():
-			soon = s.queue[0].ran
-		case b.isIdle():
+		if (user == nil || s.info.Owner == *user) && b.isIdle() {
 			all = append(all, candidate{b, len(s.watchers)+len(s.guests) > 0, s.used})
 		}
 		s.mu.Unlock()
@@ -172,11 +201,11 @@ func (g *Gateway) idlest(user *string) (idle *backend, soon <-chan struct{}) {
 		}
 		s.mu.Unlock()
 		if still {
-			return c.b, nil
+			return c.b
 		}
 		<-s.starting
 	}
-	return nil, soon
+	return nil
 }
 
 // runs notes an agent that runs, and ran one that has ended, and is not counted any more.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -122,14 +124,26 @@ func TestRoom(t *testing.T) {
 			c.seen.until(t, "agent: waiting")
 			c.seen.forget("agent: waiting")
 		}
+		r.g.lobby.waits = time.Nanosecond
 		if _, err := c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project"}); reason(err) != "agents" {
 			t.Errorf("another agent where all are at work: %v", err)
 		}
-		_, err := all[3].Prompt(t.Context(), acp.Text("x")).Wait()
-		if err == nil || !strings.Contains(err.Error(), "3 agents are at work") {
-			t.Errorf("another prompt: %v", err)
+		later := all[3].Prompt(t.Context(), acp.Text("x"))
+		again := c.load(t, other.ID())
+		stopped := again.Prompt(t.Context(), acp.Text("never"))
+		for r.g.lobby.waiting.Load() != 2 {
+			runtime.Gosched()
+		}
+		if err := again.Cancel(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if res, err := stopped.Wait(); err != nil || res.StopReason != acp.StopCancelled {
+			t.Errorf("a prompt that waited for an agent, cancelled: %v, %v", res, err)
 		}
 		close(goOn)
+		if text, _, err := later.Text(); err != nil || !strings.HasSuffix(text, "x") {
+			t.Errorf("a prompt that waited for an agent: %q, %v", text, err)
+		}
 		for _, reply := range replies {
 			if _, err := reply.Wait(); err != nil {
 				t.Error(err)
@@ -173,6 +187,7 @@ func TestRoomOfUser(t *testing.T) {
 	}
 	reply := first.Prompt(t.Context(), acp.Text("wait"))
 	ann.seen.until(t, "agent: waiting")
+	r.g.lobby.waits = time.Nanosecond
 	if _, err := ann.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project"}); reason(err) != "quota.agents" {
 		t.Errorf("another agent of one whose agent is at work: %v", err)
 	}
@@ -185,8 +200,8 @@ func TestRoomOfUser(t *testing.T) {
 	}
 }
 
-// TestRoomRaces: prompts to more sessions than agents may run at once come whenever they like. Each is answered, or refused
-// since all are at work, and never more agents run than may.
+// TestRoomRaces: prompts to more sessions than agents may run at once come whenever they like. Each waits until there is an
+// agent for it, and never more agents run than may.
 func TestRoomRaces(t *testing.T) {
 	const sessions, prompts, bound = 4, 6, 2
 	r := newRig(t, talking(nil))
@@ -205,9 +220,6 @@ func TestRoomRaces(t *testing.T) {
 			for n := range prompts {
 				want := fmt.Sprint(i, "-", n)
 				text, _, err := s.Prompt(t.Context(), acp.Text(want)).Text()
-				for err != nil && strings.Contains(err.Error(), "2 agents are at work") {
-					text, _, err = s.Prompt(t.Context(), acp.Text(want)).Text()
-				}
 				if err != nil || !strings.HasSuffix(text, want) { // before that, that the agent remembers nothing
 					t.Errorf("%q, %v; want %q", text, err, want)
 					return
@@ -216,12 +228,10 @@ func TestRoomRaces(t *testing.T) {
 					if err := c.conn.Delete(t.Context(), s.ID()); err != nil {
 						t.Error(err)
 					}
-					for s, err = c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project"}); err != nil; {
-						if reason(err) != "agents" {
-							t.Error(err)
-							return
-						}
-						s, err = c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project"})
+					s, err = c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project"})
+					if err != nil {
+						t.Error(err)
+						return
 					}
 				}
 			}
@@ -247,7 +257,7 @@ func TestRoomGivenUp(t *testing.T) {
 	gone, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("gone"))
 	for range 3 {
-		if err := r.g.admitAgent(gone, "local", nil, false); err == nil { // it may have ended just in time
+		if err := r.g.admitAgent(gone, "local", nil, false, 0); err == nil { // it may have ended just in time
 			r.g.dismissAgent("local")
 		}
 		say(t, s, "x")
@@ -259,5 +269,49 @@ func TestRoomGivenUp(t *testing.T) {
 	defer r.g.mu.Unlock()
 	if r.g.agents != 1 {
 		t.Errorf("%d agents are counted", r.g.agents)
+	}
+}
+
+// TestLobby: whoever waits for longest tries first, in each line, and a line has a bound.
+func TestLobby(t *testing.T) {
+	var l lobby
+	tries := func(w *waiter) bool {
+		select {
+		case <-w.turn:
+			return true
+		default:
+			return false
+		}
+	}
+	l.stir()
+	a, b, c, other := l.join(""), l.join(""), l.join(""), l.join("user ann")
+	if !tries(a) || tries(b) || tries(c) || !tries(other) {
+		t.Error("not the first of each line tries")
+	}
+	l.stir()
+	l.stir()
+	if !tries(a) || tries(a) || tries(b) || !tries(other) {
+		t.Error("not the first of each line tries again")
+	}
+	l.leave(b)
+	if tries(c) {
+		t.Error("the second tries")
+	}
+	l.leave(a)
+	if !tries(c) {
+		t.Error("the next does not try")
+	}
+	l.leave(c)
+	l.leave(other)
+	if l.waiting.Load() != 0 || len(l.lines) != 0 {
+		t.Errorf("%d wait in %d lines", l.waiting.Load(), len(l.lines))
+	}
+	for range maxLine {
+		if l.join("") == nil {
+			t.Fatal("refused")
+		}
+	}
+	if l.join("") != nil {
+		t.Error("a line has no bound")
 	}
 }

@@ -320,6 +320,7 @@ func (s *session) touch() {
 	if !s.closed && s.idle != nil {
 		s.idle.Reset(s.g.cfg.IdleAgent)
 	}
+	s.g.lobby.stir() // it may be idle from now on
 }
 
 // maxTurns bounds the prompts that wait in a session.
@@ -336,7 +337,6 @@ type turn struct {
 	operation string
 	trace     acp.Trace   // of the client's request
 	unqueued  atomic.Bool // its node did not queue it, or gave it back before it began
-	ending    atomic.Bool // its agent is done with it, which is being written down
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -458,7 +458,6 @@ func (s *session) runTurn(t *turn) turnEnd {
 	}
 	t.ctx = o.ctx
 	end := s.prompt(t)
-	t.ending.Store(true)
 	end.Prompt = string(t.id)
 	s.mu.Lock()
 	b := s.agent
@@ -510,7 +509,7 @@ func (s *session) beginTurn(t *turn) (seq uint64, err error) {
 
 // prompt has the agent handle a prompt that was committed.
 func (s *session) prompt(t *turn) endRecord {
-	b, err := s.backend(t.ctx)
+	b, err := s.backend(t.ctx, 0)
 	if err != nil {
 		if t.ctx.Err() != nil {
 			return endRecord{Stop: acp.StopCancelled}
