@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 
@@ -25,14 +27,15 @@ func everyVerb(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 		acp.PlanEntry{Content: "ask", Priority: acp.PlanEntryPriorityHigh, Status: acp.PlanEntryStatusInProgress},
 		acp.PlanEntry{Content: "write", Priority: acp.PlanEntryPriorityLow, Status: acp.PlanEntryStatusPending},
 	)
+	greeting := filepath.Join(os.TempDir(), "greeting.txt") // which acptest writes as /tmp1
 	call := t.ToolCall(acp.ToolCall{
 		Name: "write_file", Title: "Write greeting", Kind: acp.ToolKindEdit,
-		Locations: []acp.ToolCallLocation{{Path: "/tmp/greeting.txt"}}, Input: map[string]string{"path": "/tmp/greeting.txt"},
+		Locations: []acp.ToolCallLocation{{Path: greeting}}, Input: map[string]string{"path": greeting},
 	})
 	if !call.Permit(acp.Permission{Description: "It does not exist yet."}) {
 		return acp.StopEndTurn, call.Fail(errors.New("declined"))
 	}
-	call.Change(acp.FileChange{Path: "/tmp/greeting.txt", After: "hello\n", Created: true})
+	call.Change(acp.FileChange{Path: greeting, After: "hello\n", Created: true})
 	call.SetOutput(map[string]int{"bytes": 6})
 	call.Complete()
 	form, err := t.Elicit(acp.FormRequest{Message: "What is your name?"})

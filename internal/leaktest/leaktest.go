@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/goacp/acp/internal/ramtemp"
 )
 
 // project is in the stack of each goroutine that runs, or was started by, code of this
@@ -26,9 +28,10 @@ const patience = time.Minute
 const stackBytes = 16 << 20
 
 // Main runs the tests of a package, then the functions of tidy, and ends the process. The
-// tests fail if a goroutine of this project is left.
+// tests fail if a goroutine of this project is left. Their temporary directories are in
+// memory: see package ramtemp.
 func Main(m *testing.M, tidy ...func()) {
-	os.Exit(finish(m.Run(), tidy, Left, os.Stderr))
+	os.Exit(finish(ramtemp.Run(m), tidy, Left, os.Stderr))
 }
 
 // finish returns the exit code of tests that ended with code.

@@ -20,6 +20,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/cli"
 	"github.com/goacp/acp/cmd/acp/internal/test/relay"
 	"github.com/goacp/acp/internal/long"
+	"github.com/goacp/acp/internal/ramtemp"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(inMemory{m}, map[string]func(){
 		"acp":          func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"fake-agent":   fakeAgent,
 		"fake-mcp":     fakeMCP,
@@ -44,6 +45,11 @@ func TestMain(m *testing.M) {
 		"fetch":        fetch,
 	})
 }
+
+// inMemory runs the scripts in memory: see package ramtemp.
+type inMemory struct{ m *testing.M }
+
+func (in inMemory) Run() int { return ramtemp.Run(in.m) }
 
 // pixel is a picture, pixel.png of the scripts.
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -21,6 +21,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/test/terminal"
+	"github.com/goacp/acp/internal/ramtemp"
 )
 
 var update = flag.Bool("update", false, "write docs/screens anew")
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	case "agent":
 		os.Exit(serve(os.Args[1:]))
 	}
-	os.Exit(m.Run())
+	os.Exit(ramtemp.Run(m))
 }
 
 // A desk is where the program is run: a home and a project in it.

@@ -1,0 +1,57 @@
+package ramtemp
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const (
+	shm        = "/dev/shm"
+	tmpfsMagic = 0x01021994
+	noExec     = 0x8 // tests start programs that they have built
+)
+
+// mkdir makes a directory of its own in memory, and removes those of tests that were
+// killed. Its name is short, since sockets below it have paths of at most 107 bytes.
+func mkdir() (dir string, remove func() error, err error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(shm, &st); err != nil {
+		return "", nil, err
+	}
+	if int64(st.Type) != tmpfsMagic || st.Flags&noExec != 0 || int64(st.Bavail)*int64(st.Bsize) < minFree {
+		return "", nil, errNoRoom
+	}
+	left, _ := filepath.Glob(shm + "/acp[0-9]*")
+	for _, dir := range left {
+		if f, err := lock(dir); err == nil {
+			_ = os.RemoveAll(dir)
+			_ = f.Close()
+		}
+	}
+	if dir, err = os.MkdirTemp(shm, "acp"); err != nil {
+		return "", nil, err
+	}
+	f, err := lock(dir)
+	if err != nil { // other tests have just taken it for one that was left
+		return "", nil, err
+	}
+	remove = func() error { return errors.Join(os.RemoveAll(dir), f.Close()) }
+	if err := os.Chmod(dir, 0o755); err != nil { // servers of databases run as another user
+		return "", nil, errors.Join(err, remove())
+	}
+	return dir, remove, nil
+}
+
+// lock locks a directory until the file is closed.
+func lock(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
