@@ -52,7 +52,8 @@ type clientStream struct {
 	unsent   int
 	room     chan struct{} // closed when something was posted; nil unless somebody waits
 	sessions map[string]*events
-	closing  []string          // sessions that were closed and whose streams are still read, by age
+	closing  []string // sessions that are not used and whose streams are still read, by age
+	left     leftStreams
 	tag      string            // begins the cursors of the connection's streams, if they can be resumed
 	live     int               // streams that are read
 	ended    error             // why the first of them has ended

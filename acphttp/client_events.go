@@ -18,11 +18,14 @@ type events struct {
 	err   error         // why it has failed
 	stop  context.CancelFunc
 	left  bool // it is ended from here
+
+	last string        // the id of the last event, once over is closed
+	over chan struct{} // closed when it is not read any more
 }
 
-// clientClosed bounds the streams that are read although their sessions were closed.
-// An agent may say something after the answer to session/close, and a session may be
-// opened again.
+// clientClosed bounds the streams that are read although their sessions are not used:
+// they were closed, or could not be opened, or were only asked about. An agent may say
+// something after the answer to session/close, and a session may be opened again.
 const clientClosed = 16
 
 // errNoStream is why nothing can be sent in a session whose stream cannot be had.
@@ -47,7 +50,7 @@ func (s *clientStream) beginSession(session string, opens bool) *events {
 		}
 		return e
 	}
-	e := &events{ready: make(chan struct{})}
+	e := &events{ready: make(chan struct{}), over: make(chan struct{})}
 	switch {
 	case s.closed || s.broken != nil:
 		e.err = errNotSent
@@ -58,31 +61,89 @@ func (s *clientStream) beginSession(session string, opens bool) *events {
 		e.stop = cancel
 		s.sessions[session] = e
 		s.live++
-		s.work.Go(func() { s.readSession(ctx, session, e) })
+		before := s.left.take(session)
+		s.work.Go(func() { s.readSession(ctx, session, e, before) })
 		return e
 	}
 	close(e.ready)
 	return e
 }
 
-// closeSession notes that a session was closed, and ends the stream of one that was
-// closed long before. The caller holds s.mu.
+// Forget implements [jsonrpc.Forgetter]: the stream of a session that is not used is
+// ended, once some more have been forgotten.
+func (s *clientStream) Forget(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closeSession(session)
+}
+
+// closeSession notes that a session is not used any more, and ends the streams of those
+// that have not been for long, unless a call still waits for its answer. The caller holds
+// s.mu.
 func (s *clientStream) closeSession(session string) {
 	if s.sessions[session] == nil || slices.Contains(s.closing, session) {
 		return
 	}
 	s.closing = append(s.closing, session)
-	if len(s.closing) <= clientClosed {
-		return
+	for i := 0; len(s.closing) > clientClosed && i < len(s.closing)-1; {
+		oldest := s.closing[i]
+		if s.calls(oldest) {
+			i++
+			continue
+		}
+		s.closing = slices.Delete(s.closing, i, i+1)
+		if e := s.sessions[oldest]; e != nil {
+			e.left = true
+			e.stop()
+			delete(s.sessions, oldest)
+			s.left.add(oldest, e)
+		}
 	}
-	oldest := s.closing[0]
-	s.closing = slices.Delete(s.closing, 0, 1)
-	if e := s.sessions[oldest]; e != nil {
-		e.left = true
-		e.stop()
-		delete(s.sessions, oldest)
-		s.work.Go(func() { s.failSession(oldest, errClosedSession, "") }) // needs the lock
+}
+
+// calls reports whether a call of a session waits for its answer, or to be posted. The
+// caller holds s.mu.
+func (s *clientStream) calls(session string) bool {
+	if s.lanes[session] != nil {
+		return true
 	}
+	for _, a := range s.sent {
+		if a.session == session {
+			return true
+		}
+	}
+	return false
+}
+
+// maxLeft bounds the streams of which it is remembered how far they were read.
+const maxLeft = 1024
+
+// leftStreams are streams that were ended from here, by session. A stream that is
+// opened again continues there: the server cannot know that what came before has been
+// dealt with.
+type leftStreams struct {
+	by    map[string]*events
+	order []string // by age; has sessions, too, that were opened again
+}
+
+func (l *leftStreams) add(session string, e *events) {
+	if l.by == nil {
+		l.by = make(map[string]*events)
+	}
+	l.by[session] = e
+	if l.order = append(l.order, session); len(l.order) > maxLeft {
+		if !slices.Contains(l.order[1:], l.order[0]) {
+			delete(l.by, l.order[0])
+		}
+		l.order = slices.Delete(l.order, 0, 1)
+	}
+}
+
+// take returns the stream that a session had, or nil.
+func (l *leftStreams) take(session string) *events {
+	e := l.by[session]
+	delete(l.by, session)
+	return e
 }
 
 // errClosedSession is why a call has no answer whose session was closed long ago.
@@ -103,7 +164,7 @@ func (s *clientStream) openSession(session string, opens bool) error {
 
 // readConnection reads the stream of the connection, whose end is the connection's.
 func (s *clientStream) readConnection() {
-	s.streamEnded(s.readEvents(s.ctx, "", func() {}))
+	s.streamEnded(s.readEvents(s.ctx, &eventReader{last: s.tag, opened: func() {}}))
 }
 
 // streamTime is how long the other streams are read once one has ended: an agent that
@@ -138,13 +199,21 @@ func (s *clientStream) streamEnded(err error) {
 
 // readSession reads the stream of a session. Its end is the connection's, since
 // updates may be missing, unless it was refused before it brought anything.
-func (s *clientStream) readSession(ctx context.Context, session string, e *events) {
+// before is the stream that the session had, which may still be ending, or nil.
+func (s *clientStream) readSession(ctx context.Context, session string, e, before *events) {
 	defer e.stop()
 	opened := false
-	err := s.readEvents(ctx, session, func() {
+	r := eventReader{session: session, last: s.tag, opened: func() {
 		opened = true
 		close(e.ready)
-	})
+	}}
+	if before != nil {
+		<-before.over
+		r.last, r.resumes = before.last, before.last != s.tag
+	}
+	err := s.readEvents(ctx, &r)
+	e.last = r.last
+	close(e.over)
 	s.mu.Lock()
 	left := e.left
 	if s.sessions[session] == e {
@@ -192,17 +261,15 @@ func (s *clientStream) readSession(ctx context.Context, session string, e *event
 }
 
 // readEvents reads a stream to its end, over as many requests as it takes. It returns
-// io.EOF if the server has ended it. opened is called once.
-func (s *clientStream) readEvents(ctx context.Context, session string, opened func()) error {
+// io.EOF if the server has ended it.
+func (s *clientStream) readEvents(ctx context.Context, r *eventReader) error {
 	var again pause
 	silent := 0 // attempts that brought nothing at all
 	failed := 0 // attempts without an answer
-	r := eventReader{session: session, opened: opened}
-	r.last = s.tag // everything: nobody but us has read it
 	for {
 		before := r.count
 		answered := false
-		err := s.readOnce(ctx, &r, func() { answered = true; s.outage.set(nil) })
+		err := s.readOnce(ctx, r, func() { answered = true; s.outage.set(nil) })
 		var down error
 		if answered && !errors.Is(err, errSilent) {
 			failed = 0
@@ -229,6 +296,10 @@ func (s *clientStream) readEvents(ctx context.Context, session string, opened fu
 			return context.Cause(ctx)
 		case refused && said.Status == http.StatusNoContent: // nothing more will come
 			return io.EOF
+		case refused && said.Status == http.StatusConflict && r.resumes:
+			// The server has forgotten what the session's stream was.
+			r.last, r.resumes = s.tag, false
+			continue
 		case errors.Is(err, errTooLarge), refused && !busy:
 			return err
 		case r.last == "" && !(r.opened != nil && (busy || nothingSent(err))): // something may be lost
@@ -256,8 +327,9 @@ func isBusy(status int) bool {
 // eventReader is how far a stream has been read.
 type eventReader struct {
 	session string
-	opened  func() // nil once it has been called
-	last    string // the id of the last event
+	opened  func() // called once, and nil after that
+	last    string // the id of the last event; at first, a cursor before everything: nobody but us has read that
+	resumes bool   // last is that of an earlier stream of the session
 	count   int    // of events
 }
 
@@ -304,7 +376,7 @@ func (s *clientStream) readOnce(parent context.Context, r *eventReader, answered
 	}
 	if r.opened != nil {
 		r.opened()
-		r.opened = nil
+		r.opened, r.resumes = nil, false
 	}
 	body.r = resp.Body
 	err = readStream(body, s.maxMessage, func(id string, data []byte) error {

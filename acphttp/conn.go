@@ -120,6 +120,7 @@ type stream struct {
 	room    chan struct{} // closed when something is taken; nil unless somebody waits
 	closed  bool          // the session was, or was deleted
 	deleted bool          // the session was
+	left    uint64        // when the last reader has left, of past.left; 0 before
 	base    uint64        // the last event of the session as it was before it was closed
 	offset  uint64        // what the cursors of its events are above their numbers
 }

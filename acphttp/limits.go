@@ -32,8 +32,9 @@ type Limits struct {
 	MaxUnread int
 	// MaxWaitingSessions bounds the sessions of a connection for which something
 	// waits and no client reads; 0 means 1,024. A further one ends the
-	// connection. The streams of a connection are at most twice as many: a
-	// request for a further one is refused with 429.
+	// connection. The streams of a connection are at most twice as many. For a
+	// further one the server forgets the one that nobody has read for longest, if
+	// there is one in which nothing waits; otherwise it answers 429.
 	MaxWaitingSessions int
 
 	// InitializeTimeout is how long the agent may take to answer initialize; 0

@@ -75,7 +75,7 @@ type examined int
 // TestInterruptedTries: an outage is what is tried again, and no change is what is not.
 func TestInterruptedTries(t *testing.T) {
 	post := func(s *clientStream) error { return s.tryDeliver(outgoing{id: "1"}) }
-	stream := func(s *clientStream) error { return s.readEvents(s.ctx, "", func() {}) }
+	stream := func(s *clientStream) error { return s.readEvents(s.ctx, &eventReader{opened: func() {}}) }
 	refused := &net.OpError{Op: "dial", Err: errors.New("refused")}
 	for _, tt := range []struct {
 		name     string

@@ -2,6 +2,7 @@ package acphttp
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -124,6 +125,9 @@ func (c *conn) attach(name, after string) (*stream, *reader, error) {
 			c.forgetOldest()
 			continue
 		}
+		if c.forgetLeft() {
+			continue
+		}
 		return nil, nil, status(http.StatusTooManyRequests, "too many streams")
 	}
 	st, err := c.stream(name)
@@ -189,6 +193,8 @@ func (c *conn) detach(name string, st *stream, rd *reader) {
 		return
 	}
 	st.reader = nil
+	c.past.left++
+	st.left = c.past.left
 	switch {
 	case c.gone:
 	case st.unsent > 0:
@@ -228,6 +234,23 @@ func (c *conn) forgetOldest() {
 	}
 }
 
+// forgetLeft forgets the stream of which nobody has read for longest, as it may be if a
+// client does not use a session any more and cannot say so. It reports whether there was
+// one: those that somebody reads, and those with something in them, stay. The caller
+// holds c.mu.
+func (c *conn) forgetLeft() bool {
+	oldest, left := "", uint64(math.MaxUint64)
+	for name, st := range c.streams {
+		if name != "" && st.reader == nil && st.unsent == 0 && 0 < st.left && st.left < left {
+			oldest, left = name, st.left
+		}
+	}
+	if oldest != "" {
+		c.forget(oldest)
+	}
+	return oldest != ""
+}
+
 // maxPast bounds the streams that are remembered one by one although they were
 // forgotten.
 const maxPast = 1024
@@ -240,6 +263,7 @@ type past struct {
 	ends    map[string]uint64 // of those that were forgotten, by name
 	order   []string          // of the names
 	floor   uint64            // above the cursors of all others
+	left    uint64            // how often a reader has left
 }
 
 // add notes the cursor above those of a stream.

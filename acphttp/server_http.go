@@ -305,11 +305,13 @@ func (c *conn) acceptOnce(r *http.Request, body []byte, h *head, header string, 
 	} else if named && h.session != "" && header != h.session {
 		return mismatch(header)
 	}
+	routed := false
 	if h.isRequest() {
 		session := header // without one the client reads the connection's stream
 		c.mu.Lock()
 		if _, twice := c.asked[h.id]; !twice && len(c.asked) < maxRoutes {
 			c.asked[h.id] = asked{h.method, session}
+			routed = true
 		}
 		if st := c.streams[h.session]; st != nil && opensSession(h.method) {
 			st.closed = st.deleted // otherwise it is open again
@@ -329,7 +331,7 @@ func (c *conn) acceptOnce(r *http.Request, body []byte, h *head, header string, 
 	case ctx.Err() != nil:
 		err = &StatusError{Status: http.StatusServiceUnavailable, Text: "the agent is busy", RetryAfter: time.Second}
 	}
-	if h.isRequest() {
+	if routed { // otherwise there may be another one in flight with that id
 		c.mu.Lock()
 		delete(c.asked, h.id)
 		c.mu.Unlock()

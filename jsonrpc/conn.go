@@ -15,18 +15,19 @@ import (
 // concurrent use. See the package documentation for the order in which messages
 // are handled, for the bounds, and for how a connection ends.
 type Conn struct {
-	cfg      Config
-	stream   Stream                        // without its taps
-	tap      func(sent bool, frame []byte) // nil without taps
-	reader   *reader
-	buffered func() bool // whether ReadFrame might return without reading
-	pacer    Pacer       // nil if all lanes wait for the same reader
-	log      *slog.Logger
-	out      outbox
-	incoming Handler // nil without middleware
-	outgoing Handler // nil without middleware
-	mux      atomic.Pointer[Mux]
-	seen     counters
+	cfg       Config
+	stream    Stream                        // without its taps
+	tap       func(sent bool, frame []byte) // nil without taps
+	reader    *reader
+	buffered  func() bool // whether ReadFrame might return without reading
+	pacer     Pacer       // nil if all lanes wait for the same reader
+	forgetter Forgetter   // nil if nothing is kept for lanes
+	log       *slog.Logger
+	out       outbox
+	incoming  Handler // nil without middleware
+	outgoing  Handler // nil without middleware
+	mux       atomic.Pointer[Mux]
+	seen      counters
 
 	// Parents of the handlers' contexts. They end separately: requests may be
 	// given up while queued notifications are still handled.
@@ -140,7 +141,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		c.buffered = s.Buffered
 		s.BeforeRead(c.reader.beforeRead)
 	}
-	c.pacer = findPacer(c.stream)
+	c.pacer, c.forgetter = find[Pacer](c.stream), find[Forgetter](c.stream)
 	c.out.init(c.stream, c.tap, c)
 	go c.reader.run()
 	return c

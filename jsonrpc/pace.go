@@ -5,22 +5,30 @@ import (
 	"fmt"
 )
 
-// findPacer returns the first stream, of s and those it is around, that paces what
-// is sent.
-func findPacer(s Stream) Pacer {
+// find returns the first stream, of s and those it is around, that can do more than
+// every stream: a [Pacer], say.
+func find[S Stream](s Stream) (found S) {
 	for range maxWrapped {
-		if p, ok := s.(Pacer); ok {
+		if p, ok := s.(S); ok {
 			return p
 		}
 		u, ok := s.(interface{ Unwrap() Stream })
 		if !ok {
-			return nil
+			return found
 		}
 		if s = u.Unwrap(); s == nil {
-			return nil
+			return found
 		}
 	}
-	return nil
+	return found
+}
+
+// Forget is for protocol layers. It has the stream give up what it keeps for a lane, if
+// it is a [Forgetter]. It does not block.
+func (c *Conn) Forget(lane string) {
+	if c.forgetter != nil {
+		c.forgetter.Forget(lane)
+	}
 }
 
 // pace waits until there is room in a lane. A handler that waits counts like one

@@ -92,6 +92,17 @@ type Pacer interface {
 	Pace(ctx context.Context, lane string) error
 }
 
+// A Forgetter is a [Stream] that keeps something for each lane, as that of HTTP does,
+// where each session has a response of its own. Protocol layers call [Conn.Forget] when
+// a lane is not used any more. What is sent in it later begins it anew, and what has
+// been sent still gets its answer.
+//
+// Forget is called concurrently, and perhaps with locks held: it must not block.
+type Forgetter interface {
+	Stream
+	Forget(lane string)
+}
+
 // limitedStream is a stream whose limit for incoming frames can be set.
 type limitedStream interface{ setMaxFrame(n int) }
 
