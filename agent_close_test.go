@@ -15,6 +15,17 @@ import (
 // linked connects a client with an agent, in version v, and opens a session.
 func linked(t *testing.T, a *Agent, v int) (*ClientSession, *AgentConn) {
 	t.Helper()
+	conn, agent := linkedOnly(t, a, v)
+	s, err := conn.NewSession(t.Context(), SessionConfig{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, agent
+}
+
+// linkedOnly is linked without a session.
+func linkedOnly(t *testing.T, a *Agent, v int) (*ClientConn, *AgentConn) {
+	t.Helper()
 	ours, theirs := Pipe()
 	agent, err := logged(t, a).Connect(t.Context(), ours)
 	if err != nil {
@@ -28,11 +39,7 @@ func linked(t *testing.T, a *Agent, v int) (*ClientSession, *AgentConn) {
 		_ = conn.Close()
 		_ = agent.Wait()
 	})
-	s, err := conn.NewSession(t.Context(), SessionConfig{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, agent
+	return conn, agent
 }
 
 // ended is how a client has seen a turn end: what was said, the stop reason and

@@ -38,6 +38,7 @@ type AgentConn struct {
 	sessions map[SessionID]*AgentSession
 	prompts  map[SessionID][]*prompt // in order of arrival
 	resumes  map[SessionID]chan struct{}
+	ends     map[SessionID]chan struct{}  // of sessions that are ending; closed when they have
 	drains   map[SessionID]map[int]func() // called when a prompt leaves
 	leaves   int
 	over     bool          // the connection has ended
@@ -65,6 +66,7 @@ func newAgentConn(ctx context.Context, cfg *Agent, stream jsonrpc.Stream) *Agent
 		sessions: map[SessionID]*AgentSession{},
 		prompts:  map[SessionID][]*prompt{},
 		resumes:  map[SessionID]chan struct{}{},
+		ends:     map[SessionID]chan struct{}{},
 		drains:   map[SessionID]map[int]func(){},
 
 		idleCancels: map[*jsonrpc.Request]bool{},

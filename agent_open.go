@@ -152,6 +152,9 @@ func (c *AgentConn) open(ctx context.Context, o *sessionRequest, from SessionID)
 		s.stop(ErrSessionClosed)
 		return nil, err
 	}
+	if err := c.givenUp(ctx, s); err != nil {
+		return nil, err
+	}
 	s.announce()
 	context.AfterFunc(jsonrpc.RequestFrom(ctx).Context(), s.flush)
 	return s, nil
@@ -217,6 +220,11 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 	if err == nil {
 		s.replaying.Store(false)
 		s.announce()
+		if !open {
+			err = c.givenUp(ctx, s)
+		}
+	}
+	if err == nil {
 		err = s.snapshot(ctx)
 	}
 	if err != nil {
@@ -249,11 +257,14 @@ func (s *AgentSession) replayAsked(ctx context.Context, o *sessionRequest) error
 	return err
 }
 
-// resuming waits until no other request is resuming the session.
+// resuming waits until no other request is resuming the session or ending it.
 func (c *AgentConn) resuming(ctx context.Context, id SessionID) (done func(), err error) {
 	for {
 		c.mu.Lock()
 		busy := c.resumes[id]
+		if busy == nil {
+			busy = c.ends[id]
+		}
 		if busy == nil {
 			mine := make(chan struct{})
 			c.resumes[id] = mine
@@ -301,79 +312,6 @@ func (s *AgentSession) replayKept(ctx context.Context, replay bool) error {
 		}
 	}
 	return s.send(ctx, s.state())
-}
-
-// forget removes a session from the connection.
-func (c *AgentConn) forget(s *AgentSession) {
-	s.stop(ErrSessionClosed)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.sessions[s.id] == s {
-		delete(c.sessions, s.id)
-	}
-}
-
-// closeSession cancels what runs in a session, waits until it has ended and
-// forgets the session (S43).
-func (c *AgentConn) closeSession(ctx context.Context, s *AgentSession) error {
-	// From here on the session cannot be found, so that no prompt can slip in.
-	c.mu.Lock()
-	open := c.sessions[s.id] == s
-	if open {
-		delete(c.sessions, s.id)
-	}
-	c.mu.Unlock()
-	if !open {
-		return nil // somebody else closes it
-	}
-	defer s.stop(ErrSessionClosed)
-	c.cancelPrompts(s.id, errCloses)
-	if err := c.drained(ctx, s.id); err != nil {
-		return err
-	}
-	// The last turn may still be reporting its end, which comes before the answer.
-	if err := s.acquire(ctx); err != nil {
-		return err
-	}
-	s.releaseSending()
-	// Its background work ends with the session's context.
-	var err error
-	if a := c.agent.Load(); a.CloseSession != nil {
-		err = c.guard("CloseSession", func() error { return a.CloseSession(ctx, s) })
-	}
-	return err
-}
-
-// closeIfOpen closes a session before it is deleted or archived.
-func (c *AgentConn) closeIfOpen(ctx context.Context, id SessionID) error {
-	if s, ok := c.Session(id); ok {
-		return c.closeSession(ctx, s)
-	}
-	return nil
-}
-
-func (c *AgentConn) deleteSession(ctx context.Context, id SessionID) error {
-	a := c.agent.Load()
-	if a.DeleteSession == nil {
-		return notFound(ctx)
-	}
-	if err := c.closeIfOpen(ctx, id); err != nil {
-		return err
-	}
-	return c.guard("DeleteSession", func() error { return a.DeleteSession(ctx, c, id) })
-}
-
-func (c *AgentConn) archiveSession(ctx context.Context, id SessionID, archived bool) error {
-	a := c.agent.Load()
-	if a.ArchiveSession == nil {
-		return notFound(ctx)
-	}
-	if archived {
-		if err := c.closeIfOpen(ctx, id); err != nil {
-			return err
-		}
-	}
-	return c.guard("ArchiveSession", func() error { return a.ArchiveSession(ctx, c, id, archived) })
 }
 
 // list answers session/list. Without a hook it lists the sessions that are open

@@ -49,7 +49,8 @@ type ClientConn struct {
 	closed     atomic.Bool // Close was called
 	middleware bool        // calls pass through the application's middleware
 
-	hooksApart atomic.Int32 // Update hooks that run outside of handlers
+	hooksApart   atomic.Int32 // Update hooks that run outside of handlers
+	lateOpenings atomic.Int32 // requests for new sessions whose answers are waited for in any case
 
 	asking detach.Calls           // hooks that ask the user
 	noise  atomic.Pointer[string] // the beginning of the first frame that was not a message

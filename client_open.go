@@ -170,6 +170,49 @@ func (c *ClientConn) openNew(ctx context.Context, how clientOpening, source Sess
 	c.mcp.offer(cfg.MCPServers)
 	c.beginOpening()
 	defer c.endOpening()
+	// The answer to a request that is given up may still open a session, which nobody
+	// would know here. So somebody waits for it.
+	if ctx.Done() == nil || ctx.Err() != nil || c.lateOpenings.Add(1) > maxLateOpenings {
+		defer c.lateOpenings.Add(-1)
+		return c.openNow(ctx, how, source, cfg)
+	}
+	type opened struct {
+		s   *ClientSession
+		err error
+	}
+	answered := make(chan opened) // nobody receives once it was given up
+	run := func() {
+		defer c.lateOpenings.Add(-1)
+		o := opened{err: errNotAnswered} // stays so if middleware ends the goroutine
+		defer func() {
+			select {
+			case answered <- o:
+			case <-ctx.Done():
+				if o.s != nil {
+					_ = c.CloseSession(c.ctx, o.s.id) // if this fails, the connection has
+				}
+			}
+		}()
+		o.s, o.err = c.openNow(ctx, how, source, cfg, jsonrpc.AwaitAnswer())
+	}
+	if !c.spawn(run) {
+		c.lateOpenings.Add(-1)
+		return nil, c.explain(c.conn.Err())
+	}
+	select {
+	case o := <-answered:
+		return o.s, o.err
+	case <-ctx.Done():
+		return nil, notAwaited(ctx, "opening a session")
+	}
+}
+
+// maxLateOpenings bounds the requests for new sessions whose answers are waited for
+// although they were given up.
+const maxLateOpenings = 64
+
+// openNow makes a request for a new session and waits for the answer.
+func (c *ClientConn) openNow(ctx context.Context, how clientOpening, source SessionID, cfg *SessionConfig, opts ...jsonrpc.CallOption) (*ClientSession, error) {
 	// The session is made as its answer arrives, so that nothing after the answer is
 	// missed; its updates wait until the answer has been examined.
 	var s, old *ClientSession
@@ -178,11 +221,11 @@ func (c *ClientConn) openNew(ctx context.Context, how clientOpening, source Sess
 		s = c.newSession(id, cfg.Cwd)
 		old = c.add(s, m)
 	}
-	res, err := c.proto().open(ctx, how, source, cfg, jsonrpc.OnReply(func(result any, err error) {
+	res, err := c.proto().open(ctx, how, source, cfg, append(opts, jsonrpc.OnReply(func(result any, err error) {
 		if id, ok := openedSession(result); ok {
 			known(id)
 		}
-	}))
+	}))...)
 	if err != nil {
 		if s != nil {
 			s.forget()
@@ -264,7 +307,7 @@ func (s *ClientSession) apply(cfg *SessionConfig, res *clientOpened) {
 	s.opened = true
 	s.replay = clientLive
 	s.cfg = *cfg
-	s.cwd, s.meta, s.modesV1 = cfg.Cwd, res.meta, res.modes
+	s.meta, s.modesV1 = res.meta, res.modes
 	s.state.options = res.options
 	if res.commands != nil {
 		s.state.commands = res.commands
@@ -387,6 +430,7 @@ func (c *ClientConn) ListSessions(ctx context.Context, o ListOptions) iter.Seq2[
 func (c *ClientConn) concern(ctx context.Context, id SessionID, call func(opt jsonrpc.CallOption) error, then func(s *ClientSession)) error {
 	s, ok := c.Session(id)
 	if !ok {
+		defer c.release(id)
 		return c.explain(call(jsonrpc.OnReply(func(any, error) {})))
 	}
 	return s.ordered(ctx, call, func(context.Context) {
@@ -394,39 +438,6 @@ func (c *ClientConn) concern(ctx context.Context, id SessionID, call func(opt js
 			then(s)
 		}
 	})
-}
-
-// gone turns the answer that a session does not exist into success (S31).
-func gone(err error) error {
-	if errors.Is(err, jsonrpc.ErrResourceNotFound) {
-		return nil
-	}
-	return err
-}
-
-// Delete removes a session from the agent's list. If it is open here, it is
-// closed. It is not an error if the agent does not have the session.
-func (c *ClientConn) Delete(ctx context.Context, id SessionID) error {
-	return c.concern(ctx, id, func(opt jsonrpc.CallOption) error {
-		return gone(c.proto().deleteSession(ctx, id, opt))
-	}, (*ClientSession).forget)
-}
-
-// CloseSession closes a session: see [ClientSession.Close].
-func (c *ClientConn) CloseSession(ctx context.Context, id SessionID) error {
-	if s, ok := c.Session(id); ok && !c.proto().canClose() {
-		return s.abandon(ctx)
-	}
-	return c.concern(ctx, id, func(opt jsonrpc.CallOption) error {
-		return gone(c.proto().closeSession(ctx, id, opt))
-	}, (*ClientSession).forget)
-}
-
-// Archive archives a session. If it is open here, it is closed. Experimental.
-func (c *ClientConn) Archive(ctx context.Context, id SessionID) error {
-	return c.concern(ctx, id, func(opt jsonrpc.CallOption) error {
-		return c.proto().archiveSession(ctx, id, true, opt)
-	}, (*ClientSession).forget)
 }
 
 // Unarchive takes a session out of the archive. Experimental.
@@ -441,6 +452,8 @@ func (c *ClientConn) Unarchive(ctx context.Context, id SessionID) error {
 func (c *ClientConn) Status(ctx context.Context, id SessionID) (*acpv2.SessionStatusResponse, error) {
 	if s, ok := c.Session(id); ok {
 		defer s.calling()()
+	} else {
+		defer c.release(id)
 	}
 	res, err := c.proto().sessionStatus(ctx, id)
 	return res, c.explain(err)

@@ -37,7 +37,6 @@ type ClientSession struct {
 	turns   clientTurns
 
 	mu        sync.Mutex
-	cwd       string
 	cfg       SessionConfig // as last opened
 	meta      json.RawMessage
 	replay    clientReplay
@@ -48,8 +47,9 @@ type ClientSession struct {
 	state     clientState
 	said      clientSaid
 	mentioned clientMentions
-	replies   []*Reply // prompts in flight, by age; never changed in place
-	cut       []*Reply // prompts that were in flight when the connection broke
+	replies   []*Reply              // prompts in flight, by age; never changed in place
+	cut       []*Reply              // prompts that were in flight when the connection broke
+	ends      map[string]*clientEnd // requests under way that end the session, by method
 	asked     map[*clientAsk]struct{}
 	withdrawn time.Time // when all that were asked were last
 	prompted  uint64    // makes up ids of the user's messages
@@ -67,7 +67,7 @@ const (
 )
 
 func (c *ClientConn) newSession(id SessionID, cwd string) *ClientSession {
-	s := &ClientSession{conn: c, id: id, cwd: cwd, calls: new(clientCalls)}
+	s := &ClientSession{conn: c, id: id, cfg: SessionConfig{Cwd: cwd}, calls: new(clientCalls)}
 	s.line.Init(timeline.Config[clientItem]{
 		Deliver: s.deliver, Context: c.ctx, Spawn: c.spawn, Detours: c.middleware, Owner: s,
 	})
@@ -84,7 +84,7 @@ func (s *ClientSession) Conn() *ClientConn { return s.conn }
 func (s *ClientSession) Cwd() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cwd
+	return s.cfg.Cwd
 }
 
 // Meta returns _meta of the answer that last opened the session, or nil.
@@ -187,59 +187,18 @@ func (s *ClientSession) usable() error {
 	return s.closed
 }
 
-// shut ends everything in a session that is closed or lost.
-func (s *ClientSession) shut(err error) {
-	s.mu.Lock()
-	if s.closed != nil {
-		s.mu.Unlock()
-		return
-	}
-	s.closed = err
-	replies := s.replies
-	s.mu.Unlock()
-	s.withdraw()
-	for _, r := range replies {
-		r.abandon(err)
-	}
-	if t := s.conn.lent.made(); t != nil {
-		s.conn.hook("ReleaseSession", func() { t.ReleaseSession(acpv1.SessionID(s.id)) })
-	}
-}
-
-// forget closes the client's end of a session that the agent has closed.
-func (s *ClientSession) forget() {
-	s.conn.drop(s)
-	for _, child := range s.conn.childrenOf(s) {
-		child.forget()
-	}
-	s.mu.Lock()
-	s.forgotten = true
-	s.mu.Unlock()
-	s.shut(ErrSessionClosed)
-}
-
 // Close asks the agent to stop everything in the session and release it. Updates
 // that still arrive are handled first; then prompts in flight fail with
 // [ErrSessionClosed]. A session that the agent no longer knows counts as closed.
+//
+// Closing cannot be taken back: if ctx is done first, Close returns its error, and
+// the session is closed all the same once the agent has answered.
 //
 // An agent of version 1 need not support closing. If it does not, it is asked to
 // cancel the prompts in flight, and the session is closed on this side only: its
 // prompts fail at once, its terminals are released, and later updates for it are
 // ignored.
 func (s *ClientSession) Close(ctx context.Context) error { return s.conn.CloseSession(ctx, s.id) }
-
-// abandon is Close for an agent that does not support closing.
-func (s *ClientSession) abandon(ctx context.Context) error {
-	s.mu.Lock()
-	busy := len(s.replies) > 0
-	s.mu.Unlock()
-	var err error
-	if busy {
-		err = s.cancelAll(ctx)
-	}
-	s.forget()
-	return err
-}
 
 // Delete removes the session from the agent's list: see [ClientConn.Delete].
 func (s *ClientSession) Delete(ctx context.Context) error { return s.conn.Delete(ctx, s.id) }

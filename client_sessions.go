@@ -187,16 +187,6 @@ func (c *ClientConn) endOpeningAgain(s *ClientSession) bool {
 	return true
 }
 
-// drop forgets a session that was closed or could not be opened.
-func (c *ClientConn) drop(s *ClientSession) {
-	c.mu.Lock()
-	if c.sessions[s.id] == s {
-		delete(c.sessions, s.id)
-		c.recent.Store(nil)
-	}
-	c.mu.Unlock()
-}
-
 // clientUnknownWait is how long a request about an unknown session waits while
 // some session/new has not been answered.
 const clientUnknownWait = 2 * time.Second

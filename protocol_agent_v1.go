@@ -158,11 +158,11 @@ func (p *agentV1) registerSessions(mux *jsonrpc.Mux) {
 		if p.c.agent.Load().CloseSession == nil {
 			return nil, notFound(ctx)
 		}
-		s, ok := p.c.Session(SessionID(r.SessionID))
-		if !ok {
-			return nil, SessionNotFound(SessionID(r.SessionID))
+		was, err := p.c.closeSession(ctx, SessionID(r.SessionID))
+		if !was && err == nil {
+			err = SessionNotFound(SessionID(r.SessionID))
 		}
-		return nil, p.c.closeSession(ctx, s)
+		return nil, err
 	})
 	acpv1.MethodSessionDelete.Handle(mux, func(ctx context.Context, r *acpv1.DeleteSessionRequest) (*acpv1.DeleteSessionResponse, error) {
 		return nil, p.c.deleteSession(ctx, SessionID(r.SessionID))

@@ -127,7 +127,8 @@ func (p *agentV2) registerSessions(mux *jsonrpc.Mux) {
 		return p.c.list(ctx, r)
 	})
 	acpv2.MethodSessionClose.Handle(mux, func(ctx context.Context, r *acpv2.CloseSessionRequest) (*acpv2.CloseSessionResponse, error) {
-		return nil, p.c.closeIfOpen(ctx, r.SessionID) // an unknown session is as good as closed (S43)
+		_, err := p.c.closeSession(ctx, r.SessionID) // an unknown session is as good as closed (S43)
+		return nil, err
 	})
 	acpv2.MethodSessionDelete.Handle(mux, func(ctx context.Context, r *acpv2.DeleteSessionRequest) (*acpv2.DeleteSessionResponse, error) {
 		return nil, p.c.deleteSession(ctx, r.SessionID)
