@@ -51,7 +51,9 @@ const bridgeLinger = 5 * time.Second
 // Serve serves one client until it or the agent leaves, or ctx is done. It is not
 // an error if the client leaves, unless the agent could not be reached before.
 func (b *Bridge) Serve(ctx context.Context, client Transport) error {
-	l := &bridgeLink{b: b, ctx: ctx, sessions: map[SessionID]*bridgedSession{}, reached: make(chan struct{})}
+	l := &bridgeLink{
+		b: b, ctx: ctx, sessions: map[SessionID]*bridgedSession{}, reached: make(chan struct{}), answered: make(chan struct{}),
+	}
 	agent := &Agent{
 		Info:       b.Info,
 		MinVersion: b.ClientVersions[0], MaxVersion: b.ClientVersions[1],
@@ -85,14 +87,16 @@ type bridgeLink struct {
 	b   *Bridge
 	ctx context.Context
 
+	up *AgentConn // towards the client; set before the agent is reached
+
 	mu       sync.Mutex
-	up       *AgentConn  // towards the client
-	down     *ClientConn // towards the agent
+	down     *ClientConn // towards the agent; nil before it has been reached
 	failed   error       // the agent ended first
 	closed   bool
-	login    jsonrpc.ID // of the client's request that logs in
+	login    jsonrpc.ID // of the client's latest request that is about no session
 	sessions map[SessionID]*bridgedSession
 	reached  chan struct{} // closed when there is an agent
+	answered chan struct{} // closed when the client knows of it
 
 	unreached error // why there is none, after the last attempt
 }
@@ -119,6 +123,12 @@ func (b *bridgedSession) know() {
 // connect reaches the agent once the client has identified itself, and advertises
 // what the agent can do.
 func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
+	if l.up == nil {
+		l.up = up // before there is an agent that may ask for it
+	}
+	l.mu.Lock()
+	l.login = jsonrpc.RequestFrom(ctx).ID
+	l.mu.Unlock()
 	client := &Client{
 		Info: up.Client(), Meta: up.Meta(), Logger: l.b.Logger,
 		MinVersion: l.b.AgentVersions[0], MaxVersion: l.b.AgentVersions[1],
@@ -167,7 +177,7 @@ func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
 	}
 	l.mu.Lock()
 	again := l.down
-	l.up, l.down = up, down
+	l.down = down
 	closed := l.closed
 	l.mu.Unlock()
 	if again != nil {
@@ -181,6 +191,11 @@ func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
 	}
 	up.background(func() { l.watch(up, down) })
 	up.agent.Store(l.agent(up, down))
+	jsonrpc.RequestFrom(ctx).AfterAnswer(func() {
+		if !isClosed(l.answered) { // the first time
+			close(l.answered)
+		}
+	})
 	return nil
 }
 
@@ -290,13 +305,15 @@ func (l *bridgeLink) agentSessions(a *Agent, down *ClientConn) {
 	}
 	v1 := down.CapabilitiesV1()
 	if v1 == nil || v1.LoadSession || v1.SessionCapabilities.Resume != nil {
-		a.ResumeSession, a.resumesOpen = l.resume, true
+		a.resumesOpen = true
+		a.ResumeSession = func(ctx context.Context, s *AgentSession, replay bool) error {
+			return l.resume(ctx, down, s, replay)
+		}
 	}
 	if v1 == nil || v1.SessionCapabilities.List != nil {
-		a.ListSessions = l.list
-	}
-	if v1 != nil && v1.SessionCapabilities.Close == nil {
-		a.CloseSession = func(_ context.Context, s *AgentSession) error { l.forget(s.ID()); return nil }
+		a.ListSessions = func(ctx context.Context, _ *AgentConn, q *SessionQuery) (*SessionPage, error) {
+			return l.list(ctx, down, q)
+		}
 	}
 	if session.Delete != nil {
 		a.DeleteSession = func(ctx context.Context, _ *AgentConn, id SessionID) error { return down.Delete(ctx, id) }
@@ -360,7 +377,9 @@ func (l *bridgeLink) opened(s *AgentSession, d *ClientSession, err error) error 
 	if err != nil {
 		return err
 	}
-	s.SetID(d.ID())
+	if s.ID() != d.ID() { // one that is opened again may be in use
+		s.SetID(d.ID())
+	}
 	s.SetAnswerMeta(d.Meta())
 	s.mu.Lock()
 	s.options.of = d.Options
@@ -404,16 +423,17 @@ func (l *bridgeLink) forget(id SessionID) {
 
 // resume opens an earlier session. If the agent can only load sessions, the
 // history it sends is not passed on, because the client has not asked for it.
-func (l *bridgeLink) resume(ctx context.Context, s *AgentSession, replay bool) error {
+func (l *bridgeLink) resume(ctx context.Context, down *ClientConn, s *AgentSession, replay bool) error {
 	// What is replayed arrives before the answer does.
 	b := l.session(s.ID())
-	open := l.down.Resume
-	quiet := !replay && l.down.proto().canOpen(clientOpenResume) != nil
-	if replay || quiet && l.down.proto().canOpen(clientOpenLoad) == nil {
-		open = l.down.Load
+	open := down.Resume
+	quiet := !replay && down.proto().canOpen(clientOpenResume) != nil
+	if replay || quiet && down.proto().canOpen(clientOpenLoad) == nil {
+		open = down.Load
 	}
 	l.mu.Lock()
-	if quiet && b.up != nil && b.down != nil {
+	known := b.up != nil && b.down != nil
+	if quiet && known {
 		l.mu.Unlock()
 		return nil // it is open, and some agents refuse to load it again
 	}
@@ -424,18 +444,18 @@ func (l *bridgeLink) resume(ctx context.Context, s *AgentSession, replay bool) e
 	l.mu.Lock()
 	b.quiet = false
 	l.mu.Unlock()
-	if err != nil {
+	if err != nil && !known {
 		l.forget(s.ID())
 	}
 	return l.opened(s, d, err)
 }
 
-func (l *bridgeLink) list(ctx context.Context, _ *AgentConn, q *SessionQuery) (*SessionPage, error) {
+func (l *bridgeLink) list(ctx context.Context, down *ClientConn, q *SessionQuery) (*SessionPage, error) {
 	if q.Cursor != nil {
 		return nil, invalidParams("cursor", "unknown cursor") // there is one page
 	}
 	page := new(SessionPage)
-	for info, err := range l.down.ListSessions(ctx, ListOptions{Cwd: q.Cwd, Archived: q.Archived, Meta: q.Meta}) {
+	for info, err := range down.ListSessions(ctx, ListOptions{Cwd: q.Cwd, Archived: q.Archived, Meta: q.Meta}) {
 		if err != nil {
 			return nil, err
 		}
@@ -445,7 +465,14 @@ func (l *bridgeLink) list(ctx context.Context, _ *AgentConn, q *SessionQuery) (*
 }
 
 func (l *bridgeLink) setOption(ctx context.Context, s *AgentSession, id SessionConfigID, v SessionConfigOptionValue) error {
-	return l.session(s.ID()).down.SetOption(ctx, id, v)
+	b := l.session(s.ID())
+	l.mu.Lock()
+	d := b.down
+	l.mu.Unlock()
+	if d == nil {
+		return SessionNotFound(s.ID()) // it has just been closed
+	}
+	return d.SetOption(ctx, id, v)
 }
 
 // A bridgedTurn is a prompt on its way from the client to the agent, and then its

@@ -211,6 +211,13 @@ func (l *bridgeLink) permission(ctx context.Context, r *PermissionRequest) (Perm
 }
 
 func (l *bridgeLink) elicit(ctx context.Context, r *ElicitationRequest) (*ElicitationResponse, error) {
+	select {
+	case <-l.answered: // the agent may be quicker
+	case <-l.up.Done():
+		return nil, jsonrpc.ErrClosed
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	l.mu.Lock()
 	login := l.login
 	l.mu.Unlock()
@@ -273,7 +280,7 @@ func (l *bridgeLink) agentExtensions(mux *jsonrpc.Mux) {
 	forward(mux, func(context.Context) *jsonrpc.Conn {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.up == nil {
+		if l.down == nil {
 			return nil // the agent is only being asked who it is
 		}
 		return l.up.Conn()

@@ -14,10 +14,11 @@ import (
 
 // events is the stream of a session.
 type events struct {
-	ready chan struct{} // closed when it is open, or has failed
-	err   error         // why it has failed
-	stop  context.CancelFunc
-	left  bool // it is ended from here
+	ready  chan struct{} // closed when it is open, or has failed
+	err    error         // why it has failed
+	stop   context.CancelFunc
+	left   bool // it is ended from here
+	closed bool // the session is, or was, closed at the agent: nothing more will be answered
 
 	last string        // the id of the last event, once over is closed
 	over chan struct{} // closed when it is not read any more
@@ -47,6 +48,7 @@ func (s *clientStream) beginSession(session string, opens bool) *events {
 	if e := s.sessions[session]; e != nil {
 		if i := slices.Index(s.closing, session); i >= 0 && opens {
 			s.closing = slices.Delete(s.closing, i, i+1)
+			e.closed = false
 		}
 		return e
 	}
@@ -70,33 +72,45 @@ func (s *clientStream) beginSession(session string, opens bool) *events {
 }
 
 // Forget implements [jsonrpc.Forgetter]: the stream of a session that is not used is
-// ended, once some more have been forgotten.
+// ended, once some more have been forgotten. Calls still get their answers.
 func (s *clientStream) Forget(session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closeSession(session)
+	s.leaveSession(session)
 }
 
-// closeSession notes that a session is not used any more, and ends the streams of those
-// that have not been for long, unless a call still waits for its answer. The caller holds
-// s.mu.
+// closeSession notes that a session was closed. The caller holds s.mu.
 func (s *clientStream) closeSession(session string) {
+	if e := s.sessions[session]; e != nil {
+		e.closed = true
+	}
+	s.leaveSession(session)
+}
+
+// leaveSession notes that a session is not used any more, and ends the streams of those
+// that have not been for long, apart from those on which a call may get its answer. The
+// caller holds s.mu.
+func (s *clientStream) leaveSession(session string) {
 	if s.sessions[session] == nil || slices.Contains(s.closing, session) {
 		return
 	}
 	s.closing = append(s.closing, session)
 	for i := 0; len(s.closing) > clientClosed && i < len(s.closing)-1; {
 		oldest := s.closing[i]
-		if s.calls(oldest) {
+		e := s.sessions[oldest]
+		if e != nil && !e.closed && s.calls(oldest) {
 			i++
 			continue
 		}
 		s.closing = slices.Delete(s.closing, i, i+1)
-		if e := s.sessions[oldest]; e != nil {
+		if e != nil {
 			e.left = true
 			e.stop()
 			delete(s.sessions, oldest)
 			s.left.add(oldest, e)
+			if e.closed {
+				s.work.Go(func() { s.failSession(oldest, errClosedSession, "") }) // needs the lock
+			}
 		}
 	}
 }

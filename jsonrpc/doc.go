@@ -186,8 +186,8 @@
 // A [Stream] is all that a transport has to be. Some things more make it a better one:
 // an [EagerStream] knows what it has read already, and a [BatchStream] writes several
 // frames at once, so that they cost less;
-// a [Pacer] has lanes that wait for readers of their own; an [UnansweredError] fails
-// one call where the rest of the connection is well. The error of a connection that
+// a [Pacer] has lanes that wait for readers of their own, and a [Forgetter] keeps
+// something for each lane; an [UnansweredError] fails one call where the rest of the connection is well. The error of a connection that
 // broke should wrap [ErrOutcomeUnknown].
 //
 // # For protocol layers
@@ -196,7 +196,7 @@
 // acp does. Everybody else can skip them.
 //
 //   - [Config.Preempt], [Config.Waiting], [Config.Linger] and [Conn.SetMux] act on
-//     the connection as a whole.
+//     the connection as a whole, and [Conn.Forget] on a lane.
 //   - [Request.OnDone], [Request.AfterAnswer], [Request.Answer] and
 //     [Request.Continue] act on an incoming request beyond its handler.
 //   - [Method.Start] with [Pending], [OnReply] and [AwaitAnswerFor] take calls
