@@ -12,7 +12,7 @@ import (
 
 const (
 	eventCost  = 64      // bytes that an event or a frame counts for beyond its text
-	window     = 1 << 20 // bytes in flight in each direction, or one frame
+	window     = 1 << 20 // bytes in flight in each direction; see Bounds in the package's documentation
 	drainGrace = 2 * time.Second
 	linger     = time.Second // for the last words to a gateway
 )

@@ -30,8 +30,8 @@
 //     reading, so the agent waits in its next write and nothing is lost.
 //   - A line longer than Config.MaxFrame is skipped. In its place there is an event that has its
 //     length and its first 64 kB; ReadFrame returns it as a [*jsonrpc.FrameTooLargeError].
-//   - Events that were sent and are not acknowledged take at most 1 MiB, or one event. The gateway
-//     that does not acknowledge gets no more.
+//   - While events that were sent and are not acknowledged take 1 MiB, no other is sent: together they
+//     take less than that and one event. How large the next one is makes no difference.
 //   - Frames that the agent has not read take at most 1 MiB, or one frame. At the bound WriteFrame
 //     waits.
 //   - Of standard error the last 64 KiB are kept.
