@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/transcript"
 )
 
 // TestIDsUsedAgain talks to an agent that remembers nothing, and so gives every first session the
@@ -85,6 +87,83 @@ func TestIDsUsedAgain(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestCallsBeginAnew: an agent that counts its tool calls anew in each turn has each of them shown in its turn, in a
+// conversation that goes on later, too.
+func TestCallsBeginAnew(t *testing.T) {
+	versions(t, func(t *testing.T, version int) {
+		kept := openStore(t, filepath.Join(t.TempDir(), "kept"))
+		begin := func() *Host {
+			cfg := config(t, version, &acp.Agent{
+				NewSession:    func(_ context.Context, s *acp.AgentSession) error { s.SetID("s1"); return nil },
+				ResumeSession: func(context.Context, *acp.AgentSession, bool) error { return nil },
+				Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+					call := &acp.ToolCallUpdate{ToolCallID: "c", Title: acp.Set("c of " + turn.Text()), Status: acp.Set(acp.ToolCallStatusInProgress)}
+					if err := turn.Send(call); err != nil {
+						return "", err
+					}
+					if _, err := turn.Ask(acp.Permission{Title: "May I?", Subject: &acp.ToolCallPermissionSubject{ToolCall: acp.ToolCallUpdate{ToolCallID: "c"}}}); err != nil {
+						return "", err
+					}
+					return acp.StopEndTurn, turn.Send(&acp.ToolCallUpdate{ToolCallID: "c", Status: acp.Set(acp.ToolCallStatusCompleted)})
+				},
+			})
+			cfg.Store = kept
+			return open(t, cfg)
+		}
+		var want []string
+		check := func(what string, snap *transcript.Snapshot) {
+			t.Helper()
+			var got []string
+			for e := range snap.Entries() {
+				switch e := e.(type) {
+				case *transcript.Message:
+					got = append(got, e.Text())
+				case *transcript.ToolCall:
+					got = append(got, fmt.Sprintln(e.ID == "c", e.Title, e.Status))
+				case *transcript.Permission:
+					about := e.Subject.(*acp.ToolCallPermissionSubject).ToolCall.ToolCallID
+					got = append(got, "asked of "+snap.ToolCall(about).Title)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+		}
+		for _, texts := range [][]string{{"one", "two"}, {"three", "four"}} {
+			h := begin()
+			var s *Session
+			var err error
+			if want == nil {
+				s, err = h.NewSession(t.Context())
+			} else {
+				s, _, err = h.Restore(t.Context(), "s1")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range texts {
+				if _, err := s.Prompt(t.Context(), acp.Text(text)); err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, text, fmt.Sprintln(text == "one", "c of "+text, acp.ToolCallStatusCompleted), "asked of c of "+text)
+			}
+			check("live", s.Snapshot())
+			if err := h.Close(); err != nil {
+				t.Fatal(err)
+			}
+			list, err := kept.List(t.Context(), store.Query{})
+			if err != nil || len(list) != 1 {
+				t.Fatal(list, err)
+			}
+			snap, _, err := kept.Snapshot(t.Context(), list[0].Conversation, store.Bounds())
+			if err != nil {
+				t.Fatal(err)
+			}
+			check("kept", snap)
 		}
 	})
 }

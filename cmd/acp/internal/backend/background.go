@@ -8,6 +8,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/ids"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -53,6 +54,9 @@ func (s *Session) Running() []*transcript.Terminal {
 // StopTerminal ends the command in a terminal. The error is [errors.ErrUnsupported] if the terminal
 // is the agent's own, and the agent does not let others stop it.
 func (s *Session) StopTerminal(ctx context.Context, id acp.TerminalID) error {
+	s.order.Lock()
+	own := acp.TerminalID(s.ids.back(ids.Terminal, string(id)))
+	s.order.Unlock()
 	s.mu.Lock()
 	kill, client := s.lent[id], s.client
 	s.mu.Unlock()
@@ -61,7 +65,7 @@ func (s *Session) StopTerminal(ctx context.Context, id acp.TerminalID) error {
 	case kill != nil:
 		err = kill(ctx)
 	case client != nil:
-		err = client.CancelTerminal(ctx, id)
+		err = client.CancelTerminal(ctx, own)
 	}
 	if err != nil {
 		return s.host.coded("stop", err)

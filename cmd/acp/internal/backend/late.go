@@ -6,6 +6,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/ids"
 	"github.com/goacp/acp/cmd/acp/internal/title"
 )
 
@@ -148,7 +149,7 @@ func (s *Session) live(u *acp.Update) {
 	if !s.heard.Load() && says(u.Update) {
 		s.heard.Store(true)
 	}
-	said := u.Update
+	said := s.callNamed(u.Update)
 	s.mu.Lock()
 	switch v := u.Update.(type) {
 	case *acp.ConfigOptionUpdate:
@@ -162,7 +163,9 @@ func (s *Session) live(u *acp.Update) {
 			v.Title.Apply(&s.title)
 		}
 	}
-	prefix := s.pieces.take(u)
+	sent := *u
+	sent.Update = said
+	prefix := s.pieces.take(&sent)
 	if _, ok := u.Update.(*acp.UserMessage); ok && u.Synthetic && s.again {
 		s.again = false
 		s.mu.Unlock()
@@ -170,7 +173,7 @@ func (s *Session) live(u *acp.Update) {
 	}
 	s.mu.Unlock()
 	if prefix != "" {
-		said = withIDs(said, func(_ space, id string) string { return prefix + id })
+		said = ids.Rename(said, func(_ ids.Space, id string) string { return prefix + id })
 	}
 	before, own := s.own(said)
 	if before != nil {
@@ -190,6 +193,7 @@ func (s *Session) beginTurn(content []acp.ContentBlock) (running int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turns++
+	s.begun++
 	if s.turns == 1 {
 		s.sent, s.echoes = nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/ids"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
@@ -239,7 +240,40 @@ func (s *Session) settle() {
 // as a whole.
 func isSaid(u acp.SessionUpdate) bool { return said(&item{update: u}) }
 
-// own returns an update with its ids replaced. If it continues an entry of an earlier life of the
+// callNamed returns an update with the names of its tool calls: see [ids.Calls]. The caller holds order.
+func (s *Session) callNamed(u acp.SessionUpdate) acp.SessionUpdate {
+	var name string
+	switch v := u.(type) {
+	case *acp.ToolCallUpdate:
+		name = s.calls.Take(v, s.turn())
+	case *acpv2.ToolCallContentChunk:
+		name = s.calls.Name(string(v.ToolCallID))
+	default:
+		return u
+	}
+	return ids.Rename(u, func(in ids.Space, id string) string {
+		if in == ids.Call {
+			return name
+		}
+		return id
+	})
+}
+
+// turn returns the number of the turn that has begun last, which is that of the session for which a subagent works.
+func (s *Session) turn() uint64 {
+	for range maxDepth {
+		s.mu.Lock()
+		n, parent := s.begun, s.parent
+		s.mu.Unlock()
+		if parent == nil || n > 0 {
+			return n
+		}
+		s = parent
+	}
+	return 0
+}
+
+// own returns an update with its ids replaced, whose calls are named. If it continues an entry of an earlier life of the
 // agent, that entry stays as it is, and what is known of it precedes the update: otherwise the new
 // entry would have no title.
 func (s *Session) own(u acp.SessionUpdate) (before, own acp.SessionUpdate) {
@@ -275,13 +309,13 @@ func (s *Session) own(u acp.SessionUpdate) (before, own acp.SessionUpdate) {
 // earlierCall returns what is known of a tool call that was kept or replayed, if nothing was said
 // of it since.
 func (s *Session) earlierCall(id acp.ToolCallID) acp.SessionUpdate {
-	own := acp.ToolCallID(s.ids.peek(callIDs, string(id)))
+	own := acp.ToolCallID(s.ids.peek(ids.Call, string(id)))
 	if p := s.past; p != nil && !p.called[own] {
 		if c := p.told.Snapshot().ToolCall(id); c != nil {
 			return c.Update()
 		}
 	}
-	if s.ids.isNew(callIDs, string(id)) {
+	if s.ids.isNew(ids.Call, string(id)) {
 		if c := s.Snapshot().ToolCall(id); c != nil {
 			return c.Update()
 		}
@@ -290,7 +324,7 @@ func (s *Session) earlierCall(id acp.ToolCallID) acp.SessionUpdate {
 }
 
 func (s *Session) earlierTerminal(id acp.TerminalID) acp.SessionUpdate {
-	if s.ids.isNew(terminalIDs, string(id)) {
+	if s.ids.isNew(ids.Terminal, string(id)) {
 		if t := s.Snapshot().Terminal(id); t != nil && t.Command != "" {
 			return &acp.TerminalUpdate{TerminalID: id, Command: acp.Set(t.Command), Cwd: acp.Set(t.Cwd)}
 		}
@@ -321,20 +355,29 @@ func (s *Session) ownRequest(req *acp.PermissionRequest, r acphost.Request) (*ac
 		s.merge()
 		s.endLate()
 	}
-	x := s.ids
-	if x == nil {
-		return req, r
+	subject, _ := req.Subject.(*acp.ToolCallPermissionSubject)
+	if subject != nil {
+		s.calls.Take(&subject.ToolCall, s.turn())
+	}
+	of := func(in ids.Space, id string) string {
+		if in == ids.Call {
+			id = s.calls.Name(id)
+		}
+		if s.ids != nil {
+			id = s.ids.id(in, id)
+		}
+		return id
 	}
 	own := *req
-	own.Subject = x.subject(req.Subject)
+	own.Subject = ids.RenameSubject(req.Subject, of)
 	if req.ToolCall != nil {
-		own.ToolCall = new(withCallIDs(*req.ToolCall, x.of))
+		own.ToolCall = new(ids.RenameCall(*req.ToolCall, of))
 	}
 	v2 := *req.V2
-	v2.Subject = x.subject(v2.Subject)
+	v2.Subject = ids.RenameSubject(v2.Subject, of)
 	own.V2 = &v2
 	if r.ToolCallID != "" {
-		r.ToolCallID = x.id(callIDs, r.ToolCallID)
+		r.ToolCallID = of(ids.Call, r.ToolCallID)
 	}
 	return &own, r
 }

@@ -101,7 +101,7 @@ func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acph
 	q := &question{req: req.V2, ref: rand.Text()[:12]}
 	s.heard.Store(true)
 	s.mu.Lock()
-	s.pieces.ends()
+	s.pieces.End()
 	s.mu.Unlock()
 	asked := askedItem(q, began)
 	s.journal.await(asked)

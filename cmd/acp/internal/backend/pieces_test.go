@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 
@@ -48,7 +47,7 @@ func TestPieces(t *testing.T) {
 			var got []string
 			for _, u := range tt.in {
 				if u == nil {
-					p.ends()
+					p.End()
 					continue
 				}
 				prefix := p.take(u)
@@ -60,19 +59,6 @@ func TestPieces(t *testing.T) {
 				t.Errorf("ids (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestPiecesBounded holds that not more than maxSeen entries are remembered.
-func TestPiecesBounded(t *testing.T) {
-	var p pieces
-	for i := range 3 * maxSeen {
-		if !p.isNew("tool " + strconv.Itoa(i)) {
-			t.Fatal("not new", i)
-		}
-	}
-	if len(p.seen) != maxSeen || p.isNew("tool "+strconv.Itoa(3*maxSeen-1)) || !p.isNew("tool 0") {
-		t.Errorf("%d remembered", len(p.seen))
 	}
 }
 

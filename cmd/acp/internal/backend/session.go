@@ -9,6 +9,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/ids"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/title"
 	"github.com/goacp/acp/jsonrpc"
@@ -27,6 +28,7 @@ type Session struct {
 	heard     atomic.Bool     // the agent has said or done something in the turns that run
 	past      *past           // the history that the agent replays; nil once that has ended
 	ids       *identities     // nil if nothing was kept before the agent was started
+	calls     *ids.Calls      // names of the agent's tool calls since then
 	sent      []string        // the texts of the prompts of the turns that run
 	echoes    []acp.MessageID // of the messages by which an agent of version 2 has confirmed them, or ""
 	prompted  bool            // the user has sent a prompt since the agent was started
@@ -45,6 +47,7 @@ type Session struct {
 	named     bool   // the user has chosen the title, and the agent does not know it
 	asked     string // the first prompt, which serves as a title
 	turns     int    // that run
+	begun     uint64 // turns so far
 	pieces    pieces
 	cancelled int      // how many of them the user has cancelled
 	unbegun   []string // names of prompts that have not begun at a gateway
@@ -187,7 +190,7 @@ func (h *Host) expect(id acp.SessionID) (s *Session, isNew bool) {
 	if s := h.sessions[id]; s != nil {
 		return s, false
 	}
-	s = &Session{host: h, id: id, cwd: h.cfg.Cwd}
+	s = &Session{host: h, id: id, cwd: h.cfg.Cwd, calls: ids.NewCalls("")}
 	s.journal = &journal{
 		keeper: h.keeper,
 		rec:    h.keeper.record(store.Session{}),
@@ -334,6 +337,7 @@ func (s *Session) anew() {
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.dropPast()
+	s.calls = ids.NewCalls("")
 	if s.ids = newIdentities(now); s.ids != nil {
 		s.past = newPast(now)
 	}

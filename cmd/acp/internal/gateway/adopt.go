@@ -27,6 +27,7 @@ type adoption struct {
 	opened   bool            // the session was opened, as far as the connection knows
 	waits    bool            // the prompt has arrived, and the connection has not sent it yet
 	children []subagent      // that it has announced, in order
+	names    *naming
 }
 
 // read goes through the log.
@@ -37,8 +38,10 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 	known := make(map[acp.SessionID]bool) // those of children
 	err := l.Read(ctx, session, 0, func(r engine.Record) error {
 		var s stamp
+		a.names.kept(session, &r)
 		switch r.Kind {
 		case kindStart:
+			a.names.begins()
 			a.marked, a.sent, a.accepted = 0, nil, nil // a prompt is that for which it is started
 			clear(a.have)
 			clear(asks)
@@ -144,7 +147,7 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 		s.logger().Info("gateway: the agent is gone")
 		return false, nil
 	}
-	a := &adoption{state: *state}
+	a := &adoption{state: *state, names: newNaming(s.known.Starts, &s.begunAt)}
 	if err := a.read(ctx, s.g.cfg.Log, s.id); err != nil {
 		return false, err
 	}
@@ -157,7 +160,7 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 		return false, errors.Join(err, h.Stop(ctx))
 	}
 	a.settle(h.Sent())
-	b := &backend{s: s, prefix: fmt.Sprintf("%d.", s.known.Starts), ended: make(chan struct{}), held: h, events: s.g.events(s.info.Owner, s.known.Groups)}
+	b := &backend{s: s, names: a.names, ended: make(chan struct{}), held: h, events: s.g.events(s.info.Owner, s.known.Groups)}
 	b.stream = newHeldStream(h, s, s.wirePrefix(), a)
 	client := b.client()
 	client.MinVersion, client.MaxVersion = state.Version, state.Version

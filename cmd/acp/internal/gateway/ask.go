@@ -182,6 +182,7 @@ func (s *session) put(ctx context.Context, b *backend, a *ask, held *heldAsk) er
 	if err != nil {
 		return err
 	}
+	b.names.bounds()
 	if held != nil {
 		b.stream.settled(held.seq, false)
 		b.stream.mark(r.Marked)

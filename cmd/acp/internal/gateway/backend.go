@@ -19,7 +19,7 @@ type backend struct {
 	s       *session
 	conn    *acp.ClientConn
 	session *acp.ClientSession
-	prefix  string        // of the ids of its messages
+	names   *naming       // of what it sends
 	ended   chan struct{} // closed when it has ended
 	held    Held          // of an agent that outlives the gateway; nil otherwise
 	stream  *heldStream   // likewise
@@ -96,7 +96,7 @@ func (s *session) start(ctx context.Context, patience time.Duration) (_ *backend
 	s.mu.Lock()
 	info, known := s.info, s.known
 	s.mu.Unlock()
-	b := &backend{s: s, prefix: fmt.Sprintf("%d.", known.Starts), ended: make(chan struct{}), events: s.g.events(owner, groups)}
+	b := &backend{s: s, names: newNaming(known.Starts, &s.begunAt), ended: make(chan struct{}), events: s.g.events(owner, groups)}
 	transport, err := b.reach(s.forTenant(ctx, info), info)
 	if err != nil {
 		return nil, err
@@ -268,7 +268,7 @@ func (b *backend) restore(ctx context.Context, id acp.SessionID, cfg acp.Session
 		} else if how == acp.RestoredLoaded {
 			err = b.compare(ctx, known)
 		}
-		return err
+		return errors.Join(err, b.names.remembers(ctx, b.s.g.cfg.Log, b.s.id))
 	}
 	var since uint64
 	var lost error
@@ -344,10 +344,7 @@ type earlyUpdate struct {
 
 // update takes an update of the agent.
 func (b *backend) update(ctx context.Context, cs *acp.ClientSession, u *acp.Update) {
-	child := acp.SessionID("")
-	if cs.Parent() != nil {
-		child = cs.ID()
-	}
+	child := childIn(cs)
 	if u.Replayed && !u.Synthetic && child == "" {
 		b.mu.Lock()
 		b.replayed.add(u.Update)
@@ -403,6 +400,7 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 			return
 		}
 	}
+	said := b.names.update(child, u, event)
 	if child == "" {
 		s.turning.Load().update(u.Update)
 	} else {
@@ -413,7 +411,7 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 		b.stream.dropped(event)
 		return
 	}
-	update := withChild(s.id, b.session.ID(), b.prefix, qualify(u.Update, b.prefix))
+	update := withChild(s.id, b.session.ID(), b.names, said)
 	raw, err := json.Marshal(update)
 	if err != nil {
 		s.logger().Error("gateway: an update cannot be encoded", "kind", u.Kind(), "error", err)
@@ -497,10 +495,13 @@ func (b *backend) kill() {
 
 // permission puts a question of the agent to all clients.
 func (b *backend) permission(ctx context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
+	child := childIn(req.Session)
 	a := &ask{title: req.Title, permission: &acp.Permission{
-		Title: req.Title, Description: req.Description, Options: req.Options, Subject: req.Subject, Meta: req.Meta,
+		Title: req.Title, Description: req.Description, Options: req.Options, Subject: b.names.subject(child, req.Subject), Meta: req.Meta,
 	}}
-	data, err := json.Marshal(req.V2)
+	v2 := *req.V2
+	v2.Subject = b.names.subject(child, v2.Subject)
+	data, err := json.Marshal(&v2)
 	if err != nil {
 		return acp.CancelPermission(), err
 	}
@@ -518,10 +519,11 @@ func (b *backend) elicit(ctx context.Context, req *acp.ElicitationRequest) (*acp
 		return acp.CancelElicitation(), nil
 	}
 	a := &ask{title: req.Message}
+	call := b.names.mentioned(childIn(req.Session), req.ToolCallID)
 	if req.Form != nil {
-		a.form = &acp.FormRequest{Message: req.Message, Schema: *req.Form, ToolCallID: req.ToolCallID, Meta: req.Meta}
+		a.form = &acp.FormRequest{Message: req.Message, Schema: *req.Form, ToolCallID: call, Meta: req.Meta}
 	} else {
-		a.link = &acp.LinkRequest{Message: req.Message, URL: req.URL, ToolCallID: req.ToolCallID, Meta: req.Meta}
+		a.link = &acp.LinkRequest{Message: req.Message, URL: req.URL, ToolCallID: call, Meta: req.Meta}
 	}
 	data, err := json.Marshal(struct {
 		Message string                 `json:"message"`

@@ -26,9 +26,17 @@ func childOf(session string, child acp.SessionID) acp.SessionID {
 	return acp.SessionID(session) + "." + child
 }
 
+// childIn returns the subagent that a session of the agent is of, or "" for the agent's own.
+func childIn(cs *acp.ClientSession) acp.SessionID {
+	if cs.Parent() == nil {
+		return ""
+	}
+	return cs.ID()
+}
+
 // withChild returns an update of a session, or of a subagent of it, as clients get it. own is what the agent calls the session,
-// and prefix what the IDs of its messages begin with in the log.
-func withChild(session string, own acp.SessionID, prefix string, u acp.SessionUpdate) acp.SessionUpdate {
+// and names has the names of its messages in the log.
+func withChild(session string, own acp.SessionID, names *naming, u acp.SessionUpdate) acp.SessionUpdate {
 	u = renamed(u, func(id acp.SessionID) acp.SessionID {
 		if id == own {
 			return acp.SessionID(session)
@@ -41,7 +49,7 @@ func withChild(session string, own acp.SessionID, prefix string, u acp.SessionUp
 	case *acp.SessionMessage:
 		for _, id := range []*acpv2.Patch[acp.MessageID]{&u.SenderMessageID, &u.RecipientMessageID} {
 			if v, ok := id.Get(); ok {
-				*id = acpv2.Set(qualified(prefix, v))
+				*id = acpv2.Set(names.message(v))
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -443,7 +444,7 @@ func TestSessionMessageNames(t *testing.T) {
 	want := *said
 	want.SenderSessionID, want.RecipientSessionID = acpv2.Set[acp.SessionID]("s"), acpv2.Set[acp.SessionID]("s.sub")
 	want.SenderMessageID = acpv2.Set[acp.MessageID]("1.a")
-	got := withChild("s", "own", "1.", said)
+	got := withChild("s", "own", newNaming(1, new(atomic.Uint64)), said)
 	text := func(u acp.SessionUpdate) string { return string(encode(u)) }
 	if diff := cmp.Diff(text(&want), text(got)); diff != "" {
 		t.Error(diff)

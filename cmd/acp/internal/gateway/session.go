@@ -38,6 +38,7 @@ type session struct {
 
 	lending lending
 	turning atomic.Pointer[observed]
+	begunAt atomic.Uint64 // the record of the prompt that has begun last, as far as is known
 
 	mu       sync.Mutex
 	info     engine.Session
@@ -459,9 +460,7 @@ func (s *session) runTurn(t *turn) turnEnd {
 	t.ctx = o.ctx
 	end := s.prompt(t)
 	end.Prompt = string(t.id)
-	s.mu.Lock()
-	b := s.agent
-	s.mu.Unlock()
+	b := s.bounds()
 	var settle func(uint64, error)
 	if b != nil {
 		b.stream.resume() // also if the turn was cancelled before
@@ -483,6 +482,17 @@ func (s *session) runTurn(t *turn) turnEnd {
 	return outcome
 }
 
+// bounds ends the messages that are being written, and returns the agent that writes them, if there is one.
+func (s *session) bounds() *backend {
+	s.mu.Lock()
+	b := s.agent
+	s.mu.Unlock()
+	if b != nil {
+		b.names.bounds()
+	}
+	return b
+}
+
 // beginTurn writes down that a turn begins. It returns a record that is not before that.
 func (s *session) beginTurn(t *turn) (seq uint64, err error) {
 	if t.adopted {
@@ -498,9 +508,12 @@ func (s *session) beginTurn(t *turn) (seq uint64, err error) {
 	if err := s.insist(stateRunning); err != nil {
 		return 0, err
 	}
+	s.bounds() // here, too: what comes before the prompt is in the log must not be continued after it
 	if seq, err = s.log.commit(s.ctx, kindPrompt, data); err != nil {
 		return 0, err
 	}
+	s.begunAt.Store(seq)
+	s.bounds()
 	if err := s.name(s.ctx, t.content); err != nil && !s.given() {
 		s.logger().Warn("gateway: a title cannot be kept", "error", err)
 	}
