@@ -54,6 +54,16 @@ func (a *App) Roster() (*roster.Roster, error) {
 // Agent returns an agent by its name or command line; "" means the one that the settings name.
 // Errors have the exit status of wrong usage.
 func (a *App) Agent(name string) (roster.Agent, error) {
+	agent, err := a.Hosted(name)
+	if err == nil {
+		err = a.ownModel(agent)
+	}
+	return agent, usage(err)
+}
+
+// Hosted is [App.Agent] for a server that has several agents: flags that choose a model are for the built-in one, and
+// do not keep it from starting the others.
+func (a *App) Hosted(name string) (roster.Agent, error) {
 	cfg, err := a.Config()
 	if err != nil {
 		return roster.Agent{}, err
@@ -80,9 +90,6 @@ func (a *App) Agent(name string) (roster.Agent, error) {
 		if left := cfg.Untrusted(); cfg.FromProject("agent") && len(left) > 0 { // which explains it
 			err = fmt.Errorf("%s; so %w", strings.Join(left, "; "), err)
 		}
-	}
-	if err == nil {
-		err = a.ownModel(agent)
 	}
 	return agent, usage(err)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/cli/docs"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/interrupt"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md")
@@ -112,7 +113,7 @@ func TestFullDisk(t *testing.T) {
 
 func TestStatusOfInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(&interruption{os.Interrupt})
+	cancel(&interrupt.Error{Signal: os.Interrupt})
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, context.Canceled) {
 		t.Error("an interruption is no cancellation")

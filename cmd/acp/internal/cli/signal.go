@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -19,14 +18,6 @@ import (
 
 // errPipe is the cancellation cause after the reader of standard output has gone.
 var errPipe = errors.New("the output has no reader any more")
-
-// An interruption is the cancellation cause after a signal has asked the process to end.
-type interruption struct{ signal os.Signal }
-
-func (e *interruption) Error() string { return fmt.Sprintf("cancelled: %v", e.signal) }
-
-// Is makes it match [context.Canceled], as the cause of a cancelled context should.
-func (e *interruption) Is(target error) bool { return target == context.Canceled }
 
 // slowAfter is how long the program may take to end before the user is reminded of the second
 // interrupt.
@@ -71,7 +62,7 @@ func watchSignals(ctx context.Context, exit func(int), slow func()) (_ context.C
 					(*f)()
 					continue
 				}
-				cancel(&interruption{s})
+				cancel(&interrupt.Error{Signal: s})
 				if s == syscall.SIGHUP {
 					continue // closing a terminal may send several
 				}

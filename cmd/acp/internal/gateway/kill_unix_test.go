@@ -253,7 +253,7 @@ func check(t *testing.T, round int, history, saw []string) {
 		case text == "user: 500":
 			prompts++
 			next = 0
-		case strings.HasPrefix(text, "agent: The turn was interrupted."), strings.HasPrefix(text, "agent: The agent does not remember"):
+		case strings.HasPrefix(text, "agent: The gateway was restarted."), strings.HasPrefix(text, "agent: The agent does not remember"):
 		case text != fmt.Sprintf("agent: %d,", next):
 			t.Fatalf("round %d: %q, want %d", round, text, next)
 		default:

@@ -198,9 +198,13 @@ func (s *session) endInterrupted(ctx context.Context) error {
 		return err
 	}
 	if open != "" { // at once: whoever claims the session next sees that the turn has ended, and says nothing
-		end := endRecord{Prompt: open, Stop: acp.StopCancelled, Lost: true}
-		note := noticeRecord{acp.NoticeSeverityWarning, "The turn was interrupted.",
-			"The gateway that ran it has ended. What the agent did last may not be shown, and may not be finished."}
+		end := endRecord{Prompt: open, Error: "the gateway was restarted in the turn, and the agent has ended with it", Lost: true}
+		why := "The gateway was restarted."
+		if s.g.cfg.Nodes != nil { // it may be there, with a lease that has lapsed
+			end.Stop, end.Error, why = acp.StopCancelled, "", "The turn was interrupted."
+		}
+		note := noticeRecord{acp.NoticeSeverityWarning, why,
+			"The gateway that ran the turn has ended. What the agent did last may not be shown, and may not be finished."}
 		if _, err := s.log.commitAll(ctx, engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)}); err != nil {
 			return err
 		}

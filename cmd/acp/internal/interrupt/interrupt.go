@@ -3,9 +3,30 @@
 package interrupt
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"time"
 )
+
+// An Error is the cancellation cause of a context after a signal has asked the process to end. It matches
+// [context.Canceled].
+type Error struct{ Signal os.Signal }
+
+// Error implements the error interface.
+func (e *Error) Error() string { return fmt.Sprintf("cancelled: %v", e.Signal) }
+
+// Is makes it match [context.Canceled], as the cause of a cancelled context should.
+func (e *Error) Is(target error) bool { return target == context.Canceled }
+
+// By returns the signal that has cancelled a context, or nil if there was none.
+func By(ctx context.Context) os.Signal {
+	if e, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
+		return e.Signal
+	}
+	return nil
+}
 
 // Window is how long after a signal another one of the same kind expresses the same wish. GNU
 // timeout signals its child and then the child's whole group, and shells pass on what the terminal

@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -51,6 +52,9 @@ func Announce(state string, s Server) (end func(), err error) {
 	if err := os.MkdirAll(dir(state), 0o700); err != nil {
 		return nil, err
 	}
+	if err := os.Remove(stopping(state)); err != nil && !errors.Is(err, fs.ErrNotExist) { // it was for one that was killed
+		return nil, err
+	}
 	f, err := os.CreateTemp(dir(state), ".serving-") // with mode 0600
 	if err != nil {
 		return nil, err
@@ -64,6 +68,15 @@ func Announce(state string, s Server) (end func(), err error) {
 		return nil, err
 	}
 	return func() { _ = os.Remove(announced(state)) }, nil
+}
+
+// stopping is the file that says that a server is to end with its agents, and not to leave them to the next one.
+func stopping(state string) string { return filepath.Join(dir(state), "stopping") }
+
+// Stopping reports whether [Stop] ends this process.
+func Stopping(state string) bool {
+	data, err := os.ReadFile(stopping(state))
+	return err == nil && string(data) == strconv.Itoa(os.Getpid())
 }
 
 // Find returns the server of this user that runs. ok is false if there is none. One that was killed has left its

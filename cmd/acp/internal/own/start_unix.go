@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -167,22 +168,41 @@ func private(dir string) error {
 	return nil
 }
 
-// Stop asks a server to end, and waits until nobody listens any more.
-func Stop(ctx context.Context, s Server) error {
+// Stop asks a server to end, with its agents, and waits until it serves nobody any more.
+func Stop(ctx context.Context, state string, s Server) error {
 	if s.PID <= 1 {
 		return fmt.Errorf("%d is not the process of a server", s.PID)
 	}
+	if err := os.WriteFile(stopping(state), []byte(strconv.Itoa(s.PID)), 0o600); err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(stopping(state)) }()
 	if err := syscall.Kill(s.PID, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("ending process %d: %w", s.PID, err)
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for syscall.Kill(s.PID, 0) == nil {
+	for {
+		unlocked, ok := isUnlocked(state)
+		if unlocked || !ok && syscall.Kill(s.PID, 0) != nil {
+			return nil
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return fmt.Errorf("process %d has not ended: %w", s.PID, context.Cause(ctx))
 		}
 	}
-	return nil
+}
+
+// isUnlocked reports whether nobody serves the sessions in a directory for state any more: the process of the one that did
+// may be there still, since its parent has not asked how it ended. ok is false where files cannot be locked.
+func isUnlocked(state string) (unlocked, ok bool) {
+	f, err := os.Open(filepath.Join(dir(state), "lock"))
+	if err != nil {
+		return false, false
+	}
+	defer f.Close()
+	unlocked, err = filelock.TryLock(f, false)
+	return unlocked, err == nil
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/filelock"
 )
 
 // fakeServer makes this program a server for [Start], which tests start.
@@ -25,6 +27,8 @@ func init() {
 		}
 		f, _ := os.OpenFile(filepath.Join(os.Getenv("OWN_STATE"), "starts"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		_, _ = f.WriteString("x")
+		lock, _ := os.OpenFile(filepath.Join(dir(os.Getenv("OWN_STATE")), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+		_, _ = filelock.TryLock(lock, true)
 		_, _ = Announce(os.Getenv("OWN_STATE"), Server{PID: os.Getpid(), URL: "unix:" + path, Background: true})
 		_, _ = os.Stdout.WriteString("unix:" + path + "\n")
 		for {
@@ -83,13 +87,13 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = p.Wait() }() // it is a child of the test
+	defer p.Wait() // it is a child of the test, which as other parents does not ask before how it has ended
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := Stop(ctx, servers[0]); err != nil {
+	if err := Stop(ctx, cfg.State, servers[0]); err != nil {
 		t.Error(err)
 	}
-	if err := Stop(ctx, Server{PID: 1}); err == nil {
+	if err := Stop(ctx, cfg.State, Server{PID: 1}); err == nil {
 		t.Error("process 1 was asked to end")
 	}
 }

@@ -21,4 +21,4 @@ func Start(ctx context.Context, cfg Config) (Server, error) {
 func Socket(string) (string, error) { return "", ErrUnsupported }
 
 // Stop is not offered here: such a server has a window of its own.
-func Stop(context.Context, Server) error { return ErrUnsupported }
+func Stop(context.Context, string, Server) error { return ErrUnsupported }

@@ -3,7 +3,6 @@ package devices
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -134,20 +133,5 @@ func TestShown(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "acpt_x") {
 		t.Error("the ticket is shown in clear")
-	}
-}
-
-// TestReadLine: a question ends with its context.
-func TestReadLine(t *testing.T) {
-	in, type_, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	defer type_.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if text, err := readLine(ctx, in); text != "" || err != nil {
-		t.Error(text, err)
 	}
 }

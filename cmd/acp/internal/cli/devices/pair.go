@@ -1,20 +1,17 @@
 package devices
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"net/url"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/muesli/cancelreader"
-
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/identity"
 	"github.com/goacp/acp/cmd/acp/internal/identity/audit"
@@ -185,7 +182,7 @@ func (o *Options) approve(ctx context.Context, s *identity.Store, t identity.Tic
 	fmt.Fprint(a.Err, "Let it in? [y/N] ")
 	ctx, cancel := context.WithDeadline(ctx, t.Expires)
 	defer cancel()
-	answer, err := readLine(ctx, in)
+	answer, err := app.ReadLine(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -197,19 +194,4 @@ func (o *Options) approve(ctx context.Context, s *identity.Store, t identity.Tic
 		return err
 	}
 	return nil
-}
-
-// readLine reads a line until ctx is done, which is not an error.
-func readLine(ctx context.Context, in *os.File) (string, error) {
-	r, err := cancelreader.NewReader(in)
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	defer context.AfterFunc(ctx, func() { r.Cancel() })()
-	text, err := bufio.NewReader(io.LimitReader(r, 1000)).ReadString('\n')
-	if err != nil && !errors.Is(err, cancelreader.ErrCanceled) && !errors.Is(err, io.EOF) {
-		return "", err
-	}
-	return text, nil
 }

@@ -108,7 +108,7 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 			start := agent
 			if name != agent.Name {
 				var err error
-				if start, err = a.Agent(name); err != nil {
+				if start, err = a.Hosted(name); err != nil {
 					return nil, err
 				}
 			}
@@ -230,7 +230,7 @@ func (o *Options) holders(people *tenants, agent roster.Agent, node string) (
 		start := agent
 		if name != agent.Name {
 			var err error
-			if start, err = o.App.Agent(name); err != nil {
+			if start, err = o.App.Hosted(name); err != nil {
 				return nil, err
 			}
 		}

@@ -34,7 +34,7 @@ type Operation struct {
 func (p *Operation) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.Metrics, "metrics", "", "serve metrics for Prometheus, /healthz and /readyz at `ADDR` of this machine, such as 127.0.0.1:9842")
 	f.StringVar(&p.OTLP, "otlp", "", "send traces to the OpenTelemetry collector at `URL`, such as http://127.0.0.1:4318 (default: $OTEL_EXPORTER_OTLP_ENDPOINT, or nowhere)")
-	f.BoolVar(&p.KeepAgents, "keep-agents", false, "end without ending agents: an acp serve that is started within a minute continues their turns")
+	f.BoolVar(&p.KeepAgents, "keep-agents", false, "leave agents to the acp serve that is started within a minute, also at an interrupt (Ctrl-C)")
 	f.IntVar(&p.LiveAgents, "live-agents", 0, "run at most `N` agents at once: for another one, the one is stopped that has been idle for longest (default: the setting serve.live_agents, or 64)")
 	f.DurationVar(&p.KeepRaw, "keep-raw", 0, "`TIME` after the last change of a session, keep messages as one and not as the agent has sent them, such as 720h (default: never)")
 	f.DurationVar(&p.KeepSessions, "keep-sessions", 0, "delete a session `TIME` after its last change, such as 8760h (default: never)")

@@ -44,9 +44,15 @@ func (w *Own) check(keeps bool) error {
 // begin announces the server to the commands of its user, and ends it when it has nothing left to keep: ctx is done then.
 // end takes that back.
 func (o *Options) begin(ctx context.Context, state, url string, g *gateway.Gateway) (_ context.Context, end func(), err error) {
+	ctx, answered := o.asks(ctx, g.Busy)
 	if o.Cluster.Database != "" { // sessions are not here alone
-		return ctx, func() {}, nil
+		return ctx, answered, nil
 	}
+	defer func() {
+		if err != nil {
+			answered()
+		}
+	}()
 	s := own.Server{PID: os.Getpid(), URL: url, Started: time.Now().UTC().Truncate(time.Second), Background: o.Own.Background}
 	var log *own.Log
 	if o.Own.Background {
@@ -72,6 +78,7 @@ func (o *Options) begin(ctx context.Context, state, url string, g *gateway.Gatew
 	}
 	return ctx, func() {
 		cancel(nil)
+		answered()
 		lingering.Wait()
 		forget()
 		if log != nil {
@@ -82,15 +89,22 @@ func (o *Options) begin(ctx context.Context, state, url string, g *gateway.Gatew
 	}, nil
 }
 
-// lockWait bounds how long a server in the background waits for one that is ending.
-const lockWait = 10 * time.Second
+// Bounds of how long a server waits for one that is ending: in the background, and where somebody waits for it. A process
+// that was killed just now may have the lock still.
+const (
+	lockWait  = 10 * time.Second
+	lockAgain = time.Second
+)
 
 // lock locks the directory of the gateway.
 func (w *Own) lock(ctx context.Context, f *os.File) (bool, error) {
-	end := time.Now().Add(lockWait)
+	end := time.Now().Add(lockAgain)
+	if w.Background {
+		end = time.Now().Add(lockWait)
+	}
 	for {
 		ok, err := filelock.TryLock(f, true)
-		if ok || err != nil || !w.Background || time.Now().After(end) {
+		if ok || err != nil || time.Now().After(end) {
 			return ok, err
 		}
 		timer := time.NewTimer(20 * time.Millisecond)
@@ -124,6 +138,6 @@ func (o *Options) knows(name string) bool {
 	if !o.Own.Background || strings.TrimSpace(name) == "" {
 		return false
 	}
-	_, err := o.App.Agent(name)
+	_, err := o.App.Hosted(name)
 	return err == nil
 }

@@ -65,6 +65,8 @@ type tenants struct {
 	policies *policy.Set
 	isolate  isolate.Config
 	environ  []string // of the server
+	builtIn  []string // arguments of this program that make it the built-in agent, in the directory cwd
+	cwd      string
 }
 
 // newTenants checks what the settings say of people.
@@ -73,7 +75,11 @@ func (o *Options) newTenants(cfg *config.Config, log *audit.Log) (*tenants, erro
 	if c.LiveAgents < 0 {
 		return nil, exitcode.Errorf(exitcode.Usage, "serve.live_agents must not be negative")
 	}
-	t := &tenants{many: isMany(c), environ: os.Environ()}
+	t := &tenants{many: isMany(c), environ: os.Environ(), cwd: o.App.Cwd}
+	var err error
+	if t.builtIn, err = o.App.ServedArgs(); err != nil {
+		return nil, err
+	}
 	t.isolate = isolate.Config{
 		Mode: isolate.Mode(c.Isolation.Mode), NoNetwork: c.Isolation.NoNetwork, ReadOnly: c.Isolation.ReadOnly, Pass: c.Isolation.Pass,
 		Template: c.Isolation.Container, Homes: filepath.Join(cfg.Dirs.State, "homes"),
@@ -88,7 +94,6 @@ func (o *Options) newTenants(cfg *config.Config, log *audit.Log) (*tenants, erro
 	if t.many { // somebody who is alone may well have an agent edit the settings
 		private = append(private, cfg.Dirs.Config)
 	}
-	var err error
 	t.policies, err = policy.New(c, policy.Options{
 		Many: t.many, Private: private,
 		Refused: func(user, reason, detail string) {
@@ -215,8 +220,11 @@ func (t *tenants) held(ctx context.Context, agent roster.Agent, dir string) (c h
 	case t.isolated():
 		cmd, err := t.command(ctx, agent, dir, tenant)
 		return holder.Command{Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env}, err == nil, err
-	case agent.Builtin, agent.LoginEnv:
+	case agent.LoginEnv:
 		return c, false, nil
+	case agent.Builtin:
+		self, err := os.Executable()
+		return holder.Command{Path: self, Args: t.builtIn, Dir: t.cwd}, err == nil, err
 	}
 	cmd := agent.Transport(dir)
 	return holder.Command{Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env}, true, nil

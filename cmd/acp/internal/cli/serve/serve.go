@@ -53,7 +53,12 @@ agent, acp serves the default agent.
 Sessions are kept: they outlive connections and the server, clients come back to them, and
 several clients share one. With --stateless, and if the setting store.off says that nothing
 is kept, each connection gets an agent of its own, which ends with the connection; to talk
-to such a server, use acp chat URL. acp serve ends at the first interrupt (Ctrl-C), and all agents with it.
+to such a server, use acp chat URL.
+
+An interrupt (Ctrl-C) ends acp serve and all agents; if they are at work, acp serve asks in
+the terminal whether to keep them. A signal to terminate leaves the agents to the acp serve
+that is started within a minute, which continues their turns: so a restart costs nothing.
+acp serve stop ends everything.
 
 Clients must send a token, as Authorization: Bearer. It is that of the variable ACP_TOKEN,
 of --token-file or of --token-keyring. Without any of these, a server on an address of
@@ -219,9 +224,7 @@ func Run(ctx context.Context, o *Options) (err error) {
 	}
 	holder.Trim() // most of what it took to start is never used again
 	err = server.Run(ctx)
-	if d != nil {
-		d.leaves = o.Operation.KeepAgents
-	}
+	d.leave(ctx, o, cfg.Dirs.State)
 	return err
 }
 

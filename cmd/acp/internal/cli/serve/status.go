@@ -117,9 +117,9 @@ func newStop(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "End the gateway of yours that runs on this machine",
-		Long: `End the gateway of yours that runs on this machine: see acp serve status. Its sessions are
-kept. If a turn runs or a question waits for an answer, --force is needed: such turns end
-as cancelled.`,
+		Long: `End the gateway of yours that runs on this machine, and its agents: see acp serve status.
+Its sessions are kept. If a turn runs or a question waits for an answer, --force is needed:
+such turns end as cancelled. To restart a gateway without ending a turn, send it SIGTERM.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return stop(cmd.Context(), a, force) },
 	}
@@ -141,9 +141,13 @@ func stop(ctx context.Context, a *app.App, force bool) error {
 	if err != nil || !ok {
 		return errors.Join(err, exitcode.With(exitcode.Failed, app.ErrNoOwn))
 	}
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
-	if err := own.Stop(ctx, found); err != nil {
+	if err := own.Stop(ctx, cfg.Dirs.State, found); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(a.Err, "the gateway has ended; its sessions are kept")

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -26,7 +27,7 @@ type servedKey struct{}
 // is the first of them, and puts the first line of its output into the variable NAME and, where that is an
 // http URL, the one for WebSocket into NAME_WS and its address into NAME_ADDR. end NAME [STATUS] ends it by an interrupt, after which it
 // must have ended well, or with STATUS, and writes what it wrote to standard error to the file NAME.err.
-// end -9 NAME kills it. Do not call it stop: testscript has a command of that name, which ends the script there.
+// end -9 NAME kills it, and end -TERM NAME ends it as the service manager does. Do not call it stop: testscript has a command of that name, which ends the script there.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: serve NAME ARGS")
@@ -85,14 +86,17 @@ func stop(ts *testscript.TestScript, neg bool, args []string) {
 		_ = s.cmd.Wait()
 		return
 	}
-	want := ""
+	want, by := "", os.Signal(os.Interrupt)
+	if len(args) == 2 && args[0] == "-TERM" {
+		args, by = args[1:], syscall.SIGTERM
+	}
 	if len(args) == 2 {
 		want, args = args[1], args[:1]
 	}
 	if neg || len(args) != 1 || running[args[0]] == nil {
 		ts.Fatalf("usage: end NAME [STATUS]")
 	}
-	ts.Check(running[args[0]].cmd.Process.Signal(os.Interrupt))
+	ts.Check(running[args[0]].cmd.Process.Signal(by))
 	waitFor(ts, running, args[0], want)
 }
 
