@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// failed returns what a client gets if an agent did not start: how its process has ended, or that there is none. What
-// else err says may be secret, and is for the server alone. What the agent has answered, and what was
-// given up, is returned as it is.
+// failed returns what a client gets if an agent did not start: how its process has ended, or that there is none. What the program has written to standard error last, and what else err says, may
+// be secret: it is for the server alone if that has several users, and otherwise for the clients, too. What the agent has
+// answered, and what was given up, is returned as it is.
 func (b *backend) failed(ctx context.Context, agent string, err error) error {
 	if ctx.Err() != nil || errors.As(err, new(*jsonrpc.Error)) || errors.As(err, new(*jsonrpc.Failure)) {
 		return err
@@ -39,5 +40,27 @@ func (b *backend) failed(ctx context.Context, agent string, err error) error {
 		}
 		say(f.Message, detail)
 	}
+	switch {
+	case b.s.g.cfg.Many:
+	case exited:
+		if said := lastLines(exit.Stderr); said != "" {
+			f.Message += ":\n" + said
+		}
+	case !errors.Is(err, jsonrpc.ErrClosed):
+		f.Message += ": " + clip(err.Error())
+	}
 	return f
+}
+
+// maxSaid bounds what clients get of the standard error of an agent that did not start, in lines.
+const maxSaid = 5
+
+// lastLines returns the last lines of what a program has written.
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	lines = lines[max(len(lines)-maxSaid, 0):]
+	for i, line := range lines {
+		lines[i] = clip(strings.TrimSpace(line))
+	}
+	return strings.Join(lines, "\n")
 }

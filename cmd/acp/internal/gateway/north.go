@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"slices"
 
 	"github.com/goacp/acp"
@@ -230,9 +231,26 @@ func (g *Gateway) resumeSession(ctx context.Context, as *acp.AgentSession, repla
 	if err != nil {
 		return err
 	}
+	if err := g.staysIn(ctx, as); err != nil {
+		return err
+	}
 	as.SetAnswerMeta(g.answerMeta(string(as.ID()), after, from))
 	joins = true
 	return g.lendOn(as, m.Lend, g.join(ctx, p, string(as.ID()), as, after, pos, forget))
+}
+
+// staysIn tells a client that names another directory than that of the session that the session stays where it is. The root
+// names no project: clients send it that do not know.
+func (g *Gateway) staysIn(ctx context.Context, as *acp.AgentSession) error {
+	info, err := g.cfg.Log.Session(ctx, string(as.ID()))
+	if err != nil {
+		return err
+	}
+	cwd := filepath.Clean(as.Cwd())
+	if as.Cwd() == "" || cwd == filepath.Clean(info.Cwd) || filepath.Dir(cwd) == cwd {
+		return nil
+	}
+	return as.Notice(acp.NoticeSeverityInfo, "The session stays in its directory.", "The agent works in "+info.Cwd+", not in "+as.Cwd()+".")
 }
 
 // replay sends the history after a record, and returns the last record of it.

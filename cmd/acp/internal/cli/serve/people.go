@@ -2,7 +2,9 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,6 +25,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/policy"
 	"github.com/goacp/acp/cmd/acp/internal/remote"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // People are the flags about who is served. They override the settings serve.oidc and serve.isolation.
@@ -116,13 +119,22 @@ func (t *tenants) policy(user string, groups []string) gateway.Policy {
 // isolated reports whether agents run in something.
 func (t *tenants) isolated() bool { return t.isolate.Mode != isolate.None && t.isolate.Mode != "" }
 
-// check returns why an agent is not started for a user, or nil.
-func (t *tenants) check(agent roster.Agent, tenant gateway.Tenant) error {
+// check returns why an agent is not started for a user in a directory, or nil.
+func (t *tenants) check(agent roster.Agent, dir string, tenant gateway.Tenant) error {
 	if !t.isolated() && tenant.User != identity.CurrentUser() {
 		return fmt.Errorf("this server does not isolate agents, so it starts none for %s: set --isolation bwrap or container", tenant.User)
 	}
 	if t.isolated() && agent.URL != "" && !t.policies.User(tenant.User, tenant.Groups).Names(agent.Name) {
 		return fmt.Errorf("the agent %s runs elsewhere, with the server's credentials: the rights of %s must name it", agent.Name, tenant.User)
+	}
+	if agent.URL != "" || t.isolate.Mode == isolate.Container { // its directories are not those of this machine
+		return nil
+	}
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the directory %s does not exist", dir)
+	case err == nil && !info.IsDir():
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s is not a directory", dir)
 	}
 	return nil
 }
@@ -195,7 +207,7 @@ func (t *tenants) env(agent roster.Agent, tenant gateway.Tenant) ([]string, erro
 // start starts an agent as a child of this process, or reaches one that runs elsewhere.
 func (t *tenants) start(ctx context.Context, agent roster.Agent, dir string, o launch.Options) (acp.Transport, error) {
 	tenant, _ := gateway.TenantOf(ctx)
-	if err := t.check(agent, tenant); err != nil {
+	if err := t.check(agent, dir, tenant); err != nil {
 		return nil, err
 	}
 	if !t.isolated() || agent.URL != "" {
@@ -211,7 +223,7 @@ func (t *tenants) start(ctx context.Context, agent roster.Agent, dir string, o l
 // held returns the command of an agent in a process that outlives this one. It reports false for agents that start is for.
 func (t *tenants) held(ctx context.Context, agent roster.Agent, dir string) (c holder.Command, ok bool, err error) {
 	tenant, _ := gateway.TenantOf(ctx)
-	if err := t.check(agent, tenant); err != nil {
+	if err := t.check(agent, dir, tenant); err != nil {
 		return c, false, err
 	}
 	switch {

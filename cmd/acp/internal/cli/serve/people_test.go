@@ -98,8 +98,22 @@ func TestTenants(t *testing.T) {
 		{"elsewhere, named", isolate.Container, far, jo, true},
 		{"elsewhere, not named", isolate.Container, far, al, false},
 	} {
-		if err := in(tt.mode).check(tt.agent, tt.tenant); (err == nil) != tt.ok {
+		if err := in(tt.mode).check(tt.agent, t.TempDir(), tt.tenant); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	gone, file := filepath.Join(t.TempDir(), "gone"), filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{gone, file} {
+		for _, agent := range []roster.Agent{near, {Name: roster.Builtin, Builtin: true}} {
+			if err := in(isolate.None).check(agent, dir, me); err == nil || !strings.Contains(err.Error(), dir) {
+				t.Errorf("%s in %s: %v", agent.Name, dir, err)
+			}
+		}
+		if err := in(isolate.Container).check(near, dir, jo); err != nil { // it may be in there
+			t.Error(err)
 		}
 	}
 	env, err := in(isolate.Container).env(roster.Agent{Env: map[string]string{"KEY": "the agent's", "MODE": "x"}}, jo)
