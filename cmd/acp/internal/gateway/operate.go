@@ -71,6 +71,7 @@ func (g *Gateway) extensions(mux *jsonrpc.Mux) {
 	FilesMethod.Handle(mux, g.files)
 	ExportMethod.Handle(mux, g.exportMarkdown)
 	HiddenMethod.Handle(mux, g.hear)
+	PingMethod.Handle(mux, func(context.Context, *Ping) (*Pong, error) { return &Pong{}, nil })
 	if g.cfg.Extend != nil {
 		g.cfg.Extend(mux)
 	}

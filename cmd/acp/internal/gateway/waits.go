@@ -17,6 +17,16 @@ import (
 // never calls it is there, but nobody knows whether anybody looks at it.
 var HiddenMethod = jsonrpc.Method[Hidden, HiddenAnswer]{Name: ownmeta.Method + "hidden"}
 
+// PingMethod is called by a client that wants to know whether the gateway is there: browsers can neither send pings over a
+// WebSocket nor see those that come.
+var PingMethod = jsonrpc.Method[Ping, Pong]{Name: ownmeta.Method + "ping"}
+
+// A Ping says nothing, and neither does a Pong.
+type (
+	Ping struct{}
+	Pong struct{}
+)
+
 // Hidden says whether what a client shows can be seen, and which session that is.
 type Hidden struct {
 	Hidden bool           `json:"hidden"`

@@ -327,6 +327,52 @@ func TestNetworkLoss(t *testing.T) {
 	}
 }
 
+// TestSilentNetwork: a network that dies without a word, as when a device sleeps, is noticed when the device wakes up, and
+// when somebody sends something.
+func TestSilentNetwork(t *testing.T) {
+	long.Test(t)
+	r := newRig(t)
+	id := r.session()
+	w := newWire(t, r.address)
+	tb := chromium.Open(t, "about:blank")
+	r.pairAt(tb, w.Addr().String())
+	tb.Go("http://" + w.Addr().String() + "/#/" + id)
+	const n = 600
+	prompt(tb, fmt.Sprintf("count %d 100", n))
+	tb.Until(reached(50))
+	w.silence()
+	tb.Eval(`dispatchEvent(new Event("online"))`, nil)
+	tb.Until(`document.body.innerText.includes("No connection")`)
+	w.cut(false)
+	tb.Until(`document.querySelector(".message.agent")?.textContent.trim().endsWith("end")`)
+	if diff := cmp.Diff(numbers(n), counted(tb)); diff != "" {
+		t.Error(diff)
+	}
+	w.silence()
+	tb.Until(`!document.body.innerText.includes("No connection")`)
+	prompt(tb, "say once")
+	tb.Until(`document.body.innerText.includes("No connection")`)
+	w.cut(false)
+	tb.Until(answers("once") + ` && !document.querySelector(".sending") && !document.querySelector(".working")`)
+}
+
+// TestOfflineSaid: where the browser says that there is no network, the page says so at once, until it hears from the gateway.
+func TestOfflineSaid(t *testing.T) {
+	r := newRig(t)
+	w := newWire(t, r.address)
+	tb := chromium.Open(t, "about:blank")
+	r.pairAt(tb, w.Addr().String())
+	tb.Go("http://" + w.Addr().String() + "/#/" + r.session())
+	tb.Until(`document.querySelector("textarea")`)
+	w.silence()
+	tb.Eval(`dispatchEvent(new Event("offline"))`, nil)
+	tb.Until(`document.body.innerText.includes("No connection")`)
+	w.cut(false)
+	tb.Until(`!document.body.innerText.includes("No connection")`)
+	tb.Eval(`dispatchEvent(new Event("offline"))`, nil) // the gateway is reached all the same
+	tb.Until(`!document.body.innerText.includes("No connection")`)
+}
+
 // TestServerKilled: the same if it is the server that ends, and comes back at once: its agents have lived on.
 func TestServerKilled(t *testing.T) {
 	long.Test(t)

@@ -14,6 +14,9 @@ export type LinkState = "connecting" | "open" | "lost" | "refused";
 
 const first = 300, longest = 5000; // ms between tries
 const patience = 15_000; // ms for a connection to be there
+const quiet = 15_000; // ms without a frame after which the gateway is asked whether it is there
+const prompt = 4_000; // ms it has for that: a network that has died says nothing
+const pulse = 1_000; // ms between two looks at that
 
 // Handlers get what the gateway sends, in order.
 export interface Handlers {
@@ -38,7 +41,16 @@ const pass = <T>(params: unknown) => params as T;
 export class Link {
   readonly state = signal<LinkState>("connecting");
   readonly known = signal<InitializeResponse | null>(null); // what the gateway has said of itself
+  // doubt is true while the browser says that there is no network, and the gateway has not been heard since.
+  readonly doubt = signal(false);
   private connection: ClientConnection | null = null;
+  private attempt: AbortController | null = null; // to connect
+  private began = 0; // when that began
+  private heard = 0; // when the last frame came
+  private asked = 0; // when the gateway was asked whether it is there; 0 if it is not to answer
+  private looked = 0; // when that was looked at last
+  private spared = false; // the gateway has got more time, since the page did not run
+  private watching: ReturnType<typeof setInterval> | undefined;
   private tries = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private stopped = true;
@@ -56,8 +68,13 @@ export class Link {
   readonly team = signal(""); // the issuer where a browser that is nobody can log in
 
   constructor(private readonly handlers: Handlers) {
-    addEventListener("online", () => this.retry());
-    document.addEventListener("visibilitychange", () => document.hidden || this.retry());
+    addEventListener("online", () => this.wake());
+    addEventListener("pageshow", () => this.wake());
+    document.addEventListener("visibilitychange", () => document.hidden || this.wake());
+    addEventListener("offline", () => {
+      this.doubt.value = true;
+      this.probe();
+    });
   }
 
   start() {
@@ -72,9 +89,64 @@ export class Link {
     clearTimeout(this.timer);
     this.timer = undefined;
     this.state.value = state;
+    this.attempt?.abort();
+    this.drop()?.close();
+  }
+
+  // drop forgets the connection, and returns it.
+  private drop(): ClientConnection | null {
     const c = this.connection;
     this.connection = null;
-    c?.close();
+    clearInterval(this.watching);
+    this.asked = 0;
+    this.spared = false;
+    return c;
+  }
+
+  // wake finds out at once whether there is a connection: the device may have slept, or changed its network.
+  wake() {
+    this.retry();
+    this.probe();
+    if (this.attempt && Date.now() - this.began > prompt) { // over a network that may be gone
+      this.tries = 0;
+      this.attempt.abort();
+    }
+  }
+
+  // probe asks the gateway whether it is there. Any frame is an answer.
+  private probe() {
+    const c = this.connection;
+    if (!c || this.asked) return;
+    this.asked = this.looked = Date.now();
+    this.request(own("ping"), {}).catch(() => {});
+  }
+
+  private hear() {
+    this.heard = Date.now();
+    this.asked = 0;
+    this.spared = false;
+    this.doubt.value = false;
+  }
+
+  // look ends a connection over which nothing comes any more. A page that did not run meanwhile, such as one that slept, gives
+  // what has come a chance to be read.
+  private look() {
+    const now = Date.now(), late = now - this.looked > 2 * pulse;
+    this.looked = now;
+    if (this.asked) {
+      if (late && !this.spared) {
+        this.spared = true;
+        this.asked = now;
+      }
+      if (now - this.asked < prompt) return;
+      this.tries = 0;
+      this.doubt.value = false;
+      const c = this.drop();
+      this.again();
+      c?.close();
+    } else if (Math.abs(now - this.heard) >= quiet) {
+      this.probe();
+    }
   }
 
   // retry tries now what would be tried later.
@@ -89,8 +161,19 @@ export class Link {
     this.timer = undefined;
     const h = this.handlers;
     let c: ClientConnection | null = null;
+    const attempt = (this.attempt = new AbortController());
+    this.began = Date.now();
+    const late = setTimeout(() => attempt.abort(), patience);
+    attempt.signal.addEventListener("abort", () => c?.close());
+    const hear = () => this.hear();
+    class Heard extends PacedSocket {
+      constructor(url: string) {
+        super(url);
+        WebSocket.prototype.addEventListener.call(this, "message", hear); // as it comes, not when it is read
+      }
+    }
     try {
-      const who = await fetch("/whoami", { cache: "no-store", signal: AbortSignal.timeout(patience) });
+      const who = await fetch("/whoami", { cache: "no-store", signal: attempt.signal });
       if (who.status === 401 || who.status === 403) {
         const { team } = (await who.json().catch(() => ({}))) as { team?: unknown };
         this.team.value = typeof team === "string" ? team : "";
@@ -116,7 +199,7 @@ export class Link {
       app.onNotification(own("sessions"), pass<Change>, ({ params }) => h.sessions(params));
       const url = new URL("/acp", location.href);
       url.protocol = url.protocol.replace("http", "ws");
-      c = app.connect(createWebSocketStream(url.href, { WebSocket: PacedSocket as never }));
+      c = app.connect(createWebSocketStream(url.href, { WebSocket: Heard as never }));
       const known = await within(c, c.agent.request(methods.agent.initialize, {
         protocolVersion: 2,
         info: { name: "acp-web", title: "acp in a browser", version: "1" },
@@ -133,18 +216,24 @@ export class Link {
       const opened = c;
       c.signal.addEventListener("abort", () => this.lost(opened));
       if (c.signal.aborted) throw new NoConnection();
+      this.hear();
+      this.looked = Date.now();
+      this.watching = setInterval(() => this.look(), pulse);
       this.state.value = "open";
       this.opened();
     } catch {
       c?.close();
-      this.connection = null;
+      this.drop();
       this.again();
+    } finally {
+      clearTimeout(late);
+      if (this.attempt === attempt) this.attempt = null;
     }
   }
 
   private lost(c: ClientConnection) {
     if (this.connection !== c) return;
-    this.connection = null;
+    this.drop();
     this.again();
   }
 
@@ -160,6 +249,7 @@ export class Link {
   async request<T>(method: string, params: unknown, cancellationSignal?: AbortSignal): Promise<T> {
     const c = this.connection;
     if (!c) throw new NoConnection();
+    if (Date.now() - this.heard > prompt) this.probe(); // nobody waits for an answer over a network that is gone
     return within(c, (c.agent.request as (method: string, params: unknown, options?: SendRequestOptions) => Promise<T>)(method, params, { cancellationSignal }));
   }
 

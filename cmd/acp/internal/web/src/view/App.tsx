@@ -34,9 +34,10 @@ export function App({ page }: { page: Page }) {
 // Status says what is wrong with the connection, and what has gone wrong otherwise.
 function Status({ page }: { page: Page }) {
   const state = page.link.state.value;
+  const lost = state === "lost" || (state === "open" && page.link.doubt.value);
   return (
     <div class="toast" role="status">
-      {state === "lost" && <p class="bad">No connection. Trying again … <button onClick={() => page.link.retry()}>Now</button></p>}
+      {lost && <p class="bad">No connection. Trying again … <button onClick={() => page.link.wake()}>Now</button></p>}
       {page.message.value && <p>{prose(page.message.value)}</p>}
     </div>
   );
