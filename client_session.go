@@ -66,6 +66,14 @@ const (
 	clientReplayUntilState
 )
 
+// endsReplay reports whether an update is the state in which a session of version 2 is after its history (S89), and not
+// the end of a turn in that.
+func endsReplay(u SessionUpdate) bool {
+	idle, isIdle := u.(*IdleStateUpdate)
+	_, isState := u.(StateUpdate)
+	return isState && !(isIdle && idle.StopReason != "")
+}
+
 func (c *ClientConn) newSession(id SessionID, cwd string) *ClientSession {
 	s := &ClientSession{conn: c, id: id, cfg: SessionConfig{Cwd: cwd}, calls: new(clientCalls)}
 	s.line.Init(timeline.Config[clientItem]{
@@ -142,7 +150,7 @@ func (s *ClientSession) emit(ctx context.Context, u *Update) {
 		u.Created = s.mentioned.first(aboutAgentMessage, string(text.MessageID))
 	} else {
 		u.Created = s.mentioned.see(u.Update)
-		if _, ok := u.Update.(StateUpdate); ok && s.replay == clientReplayUntilState {
+		if s.replay == clientReplayUntilState && endsReplay(u.Update) {
 			s.replay = clientLive
 		}
 		s.state.apply(u.Update)

@@ -39,8 +39,8 @@ func (t *clientTurns) see(s *ClientSession, u *Update, replies []*Reply) {
 	case *UserMessageChunk:
 		t.saw(v.MessageID, replies)
 	case *IdleStateUpdate:
-		if v.StopReason == "" && !t.working {
-			return // a snapshot, no end (S88)
+		if v.StopReason == "" && !t.working || u.Replayed && v.StopReason != "" {
+			return // a snapshot, no end (S88), or the end of an earlier turn
 		}
 		t.working = false
 		for _, r := range replies {

@@ -28,9 +28,9 @@ type Update struct {
 	Created bool
 	// Replayed reports that this is history, which the agent repeats because the
 	// session, or the one whose subagent it is, is being opened again: everything
-	// between the request and its answer in version 1, and up to the first state in
-	// version 2. What an agent of version 1 sends just after its answer cannot be
-	// distinguished from live updates.
+	// between the request and its answer in version 1, and up to the first state
+	// that is not the end of a turn in version 2. What an agent of version 1 sends
+	// just after its answer cannot be distinguished from live updates.
 	Replayed bool
 	// Synthetic reports that the agent sent no such update, because version 1 has
 	// none: the user's message and the running state when a prompt is sent, and

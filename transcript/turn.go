@@ -25,6 +25,7 @@ type TurnEnd struct {
 	core
 	StopReason acpv2.StopReason // as the agent reported it, or empty
 	By         EndedBy          // empty if not known
+	Who        string           // the name of the user who ended it, if that is known and By is EndedByUser
 	Said       string           // why the turn failed, as the agent said it
 	Error      string           // why the turn failed, as the client said it
 
@@ -50,7 +51,7 @@ func (*TurnEnd) Update() acpv2.SessionUpdate { return nil }
 
 func (*TurnEnd) key() key                       { return key{} }
 func (t *TurnEnd) edited(c *Conversation) Entry { return edit(c, t) }
-func (t *TurnEnd) strip()                       { t.Said, t.Error = "", "" }
+func (t *TurnEnd) strip()                       { t.Who, t.Said, t.Error = "", "", "" }
 
 // TurnEnded adds an entry for the end of a turn. It copies the fields of end.
 func (c *Conversation) TurnEnded(end *TurnEnd) Change {
@@ -65,9 +66,10 @@ func (c *Conversation) turnEnded(end *TurnEnd) Change {
 	c.add(t, 0)
 	t.StopReason = acpv2.StopReason(strings.Clone(cut(string(end.StopReason), idBytes)))
 	t.By = EndedBy(strings.Clone(cut(string(end.By), idBytes)))
+	t.Who = strings.Clone(cut(end.Who, idBytes))
 	t.Said = strings.Clone(short(c, &t.core, end.Said))
 	t.Error = strings.Clone(short(c, &t.core, end.Error))
-	c.charge(&t.core, partFixed, entryCost+len(t.StopReason)+len(t.By))
+	c.charge(&t.core, partFixed, entryCost+len(t.StopReason)+len(t.By)+len(t.Who))
 	c.charge(&t.core, partContent, len(t.Said)+len(t.Error))
 	if t.Others == 0 {
 		c.over = t.seq
@@ -86,14 +88,17 @@ func (s *Snapshot) TurnOver(seq uint64) bool { return seq < s.over }
 func appendTurnEnd(dst []byte, t *TurnEnd) []byte {
 	dst = appendString(dst, "stopReason", string(t.StopReason))
 	dst = appendString(dst, "by", string(t.By))
+	dst = appendString(dst, "who", t.Who)
 	dst = appendString(dst, "said", t.Said)
 	dst = appendString(dst, "error", t.Error)
 	return appendCount(dst, "others", uint64(t.Others))
 }
 
 func (c *Conversation) restoreTurnEnd(data []byte) (Change, error) {
-	var reason, by, said, failed, others []byte
-	err := members(data, map[string]*[]byte{"stopReason": &reason, "by": &by, "said": &said, "error": &failed, "others": &others})
+	var reason, by, who, said, failed, others []byte
+	err := members(data, map[string]*[]byte{
+		"stopReason": &reason, "by": &by, "who": &who, "said": &said, "error": &failed, "others": &others,
+	})
 	if err != nil {
 		return Change{}, err
 	}
@@ -103,7 +108,7 @@ func (c *Conversation) restoreTurnEnd(data []byte) (Change, error) {
 		return readInto(data, func(d *wire.Decoder) { *v = d.Str() })
 	}
 	var r, b string
-	err = errors.Join(text(reason, &r), text(by, &b), text(said, &t.Said), text(failed, &t.Error), readCount(others, &n))
+	err = errors.Join(text(reason, &r), text(by, &b), text(who, &t.Who), text(said, &t.Said), text(failed, &t.Error), readCount(others, &n))
 	if err != nil {
 		return Change{}, err
 	}

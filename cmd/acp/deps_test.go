@@ -69,7 +69,7 @@ var layers = map[string][]string{
 	"engine/sqlstore":        {"engine"},
 	"exitcode":               {},
 	"filelock":               {},
-	"gateway":                {"engine", "ids", "mention", "ownmeta", "title"},
+	"gateway":                {"engine", "history", "ids", "mention", "ownmeta", "title"},
 	"grant":                  {},
 	"bounded":                {},
 	"mention":                {"bounded"},

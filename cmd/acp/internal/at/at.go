@@ -59,6 +59,8 @@ const (
 	Running = "running" // a turn runs
 	Waiting = "waiting" // its agent waits for an answer
 	Idle    = "idle"
+	Failed  = "failed"  // its last turn did
+	Stopped = "stopped" // its last turn was cancelled, or did not come to its end
 	Damaged = "damaged" // it can only be read, up to the damage
 )
 

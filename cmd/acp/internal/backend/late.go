@@ -180,6 +180,9 @@ func (s *Session) live(u *acp.Update) {
 		s.put(before)
 	}
 	s.put(own)
+	if end := s.endOfOthers(u.Update); end != nil {
+		s.putEnd(end)
+	}
 	s.observe(u.Update)
 }
 

@@ -257,6 +257,9 @@ func (h *Host) coded(what string, err error) error {
 		return &launch.PlainError{Text: what + ": " + h.refused(err), Err: exitcode.With(exitcode.Protocol, err)}
 	case errors.As(err, &said):
 		code = exitcode.Protocol
+		if h.cfg.Agent.Gateway {
+			return &launch.PlainError{Text: what + ": " + words(said), Err: exitcode.With(code, err)}
+		}
 		return exitcode.Errorf(code, "%s: %s answered: %w", what, h.name(), err)
 	case errors.Is(err, jsonrpc.ErrInvalidResponse):
 		code = exitcode.Protocol

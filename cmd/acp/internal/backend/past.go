@@ -59,6 +59,9 @@ func (s *Session) tells(u *acp.Update) bool {
 			s.past = p
 		}
 		p.told.Apply(u.Update)
+		if end := s.endOfOthers(u.Update); end != nil {
+			p.told.TurnEnded(end)
+		}
 		p.pending = true
 		return true
 	}
@@ -106,6 +109,10 @@ func (s *Session) merge() {
 	// What was kept is shown above; news with nothing above them need no explanation.
 	asHistory := p.kept.Len() > 0
 	for _, piece := range history.News(p.kept, told) {
+		if end, ok := piece.Entry.(*transcript.TurnEnd); ok && !asHistory && p.sent[end.Seq()] == ([sha256.Size]byte{}) {
+			p.sent[end.Seq()] = [sha256.Size]byte{1}
+			s.putEnd(end)
+		}
 		u := piece.Update(asHistory)
 		if u == nil {
 			continue

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/jsonrpc"
@@ -32,10 +35,18 @@ func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *stor
 	if res != nil {
 		end.StopReason = string(res.StopReason)
 	}
+	if res != nil && end.StopReason == string(acp.StopCancelled) && !user {
+		var stop history.End
+		if ownmeta.Read(res.Meta, &stop); stop.By != "" { // another client of a gateway
+			end.By, end.Who = string(transcript.EndedByUser), stop.By
+		}
+	}
 	if text := s.host.refused(err); text != "" {
 		end.Error = text
 	} else if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		end.Said = said.Error()
+		if end.Said = said.Error(); s.host.cfg.Agent.Gateway {
+			end.Said, end.Error = "", words(said)
+		}
 	} else if failure, ok := errors.AsType[*acp.Failure](err); ok {
 		end.Said = failure.Message
 	}
@@ -56,6 +67,43 @@ func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *stor
 		end.Error = safetext.Line(err.Error(), maxReason)
 	}
 	return end
+}
+
+// words returns what a gateway has answered, without the code, which says nothing to people.
+func words(said *jsonrpc.Error) string {
+	text := cmp.Or(said.Message, said.Error())
+	if _, ok := errors.AsType[*jsonrpc.Failure](said); ok {
+		return safetext.Line(text, maxReason)
+	}
+	if detail := said.Detail(); detail != "" && said.Message != "" {
+		text += ": " + detail
+	}
+	return safetext.Line(text, maxReason)
+}
+
+// endOfOthers returns how a turn has ended that is not one of this client, if a gateway says so with an update; nil
+// if the agent had finished.
+func (s *Session) endOfOthers(u acp.SessionUpdate) *transcript.TurnEnd {
+	idle, ok := u.(*acp.IdleStateUpdate)
+	if !ok || !s.host.cfg.Agent.Gateway || !history.IsOthers(idle) {
+		return nil
+	}
+	end := history.EndOf(idle)
+	if end == nil || end.IsClean() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	end.Others = s.turns
+	return end
+}
+
+// putEnd records the end of a turn that is not one of this client.
+func (s *Session) putEnd(end *transcript.TurnEnd) {
+	it := &store.TurnEnd{
+		StopReason: string(end.StopReason), By: string(end.By), Who: end.Who, Said: end.Said, Error: end.Error, Others: end.Others,
+	}
+	s.journal.put(item{turn: it, event: turnEvent(it)})
 }
 
 // endedHere returns who has ended a turn by ending its context.

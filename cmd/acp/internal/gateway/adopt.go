@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,6 +25,7 @@ type adoption struct {
 	accepted json.RawMessage // the answer to the prompt, in version 2
 	began    uint64          // its event
 	asks     []askRecord     // that the agent waits for
+	ended    string          // the state that the last turn has left
 	opened   bool            // the session was opened, as far as the connection knows
 	waits    bool            // the prompt has arrived, and the connection has not sent it yet
 	children []subagent      // that it has announced, in order
@@ -92,7 +94,11 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 				a.children = append(a.children, c)
 			}
 			if r.Kind == kindEnd {
-				a.prompt = nil
+				end, err := decodeEnd(r.Data)
+				if err != nil {
+					return err
+				}
+				a.prompt, a.ended = nil, end.state()
 			}
 		}
 		if s.Event > 0 {
@@ -190,7 +196,7 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 			return true, err
 		}
 	} else if s.info.State == stateRunning { // it had ended, and that was not noted
-		if err := s.setState(ctx, stateIdle); err != nil {
+		if err := s.setState(ctx, cmp.Or(a.ended, stateIdle)); err != nil {
 			return true, err
 		}
 	}

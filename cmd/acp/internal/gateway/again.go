@@ -78,7 +78,7 @@ func (w *watcher) hand(ctx context.Context, p place, o *ownTurn, t *turn) (runs 
 		o.turn, o.repeat, o.first = runs, true, runs.id
 	}
 	if o.cancelled && err == nil { // meanwhile
-		runs.cancel(errCancelled)
+		runs.cancel(&stopError{w.who.name()})
 	}
 	w.resolve() // others may have waited for it
 	return runs, unsent, err

@@ -46,7 +46,7 @@ func TestDamaged(t *testing.T) {
 	for range 2 {
 		c := r.connect(2)
 		damaged := c.load(t, s.ID())
-		want := "user: alpha|agent: alpha|notice: The rest of this session is damaged."
+		want := "user: alpha|agent: alpha|end: end_turn|notice: The rest of this session is damaged."
 		if got := strings.Join(c.seen.until(t, "notice: The rest of this session is damaged."), "|"); got != want {
 			t.Errorf("%q", got)
 		}

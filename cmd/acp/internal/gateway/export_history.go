@@ -12,6 +12,8 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -97,7 +99,15 @@ func (u *PastUpdate) records() ([]engine.Record, error) {
 			return nil, err
 		}
 	case u.Kind == PastEnd:
-		r.Kind, r.Data = kindEnd, encode(endRecord{Stop: u.StopReason, Error: u.Error})
+		end := endRecord{Stop: u.StopReason, Error: u.Error}
+		if said, err := acpv2.UnmarshalSessionUpdate(u.Update); err == nil {
+			if idle, ok := said.(*acp.IdleStateUpdate); ok {
+				var more history.End
+				ownmeta.Read(idle.Meta, &more)
+				end.Prompt, end.By, end.Lost, end.Noted = more.Turn, more.By, more.Lost, more.Noted
+			}
+		}
+		r.Kind, r.Data = kindEnd, encode(end)
 	case u.Kind == PastDecided && u.Decided != nil:
 		r.Kind, r.Data = kindAnswer, encode(answerRecord{ID: u.Decided.Ask, By: u.Decided.By, Outcome: u.Decided.Outcome})
 		if u.Decided.Title == "" {

@@ -123,7 +123,7 @@ func TestFork(t *testing.T) {
 		title := "This session was forked from " + string(s.ID()) + "."
 		other := r.connect(2)
 		other.load(t, f.ID())
-		want := []string{"user: one", "agent: so one", "user: two", "agent: so two", "notice: " + title}
+		want := []string{"user: one", "agent: so one", "end: end_turn", "user: two", "agent: so two", "end: end_turn", "notice: " + title}
 		if got := other.seen.until(t, "notice: "+title); !cmp.Equal(got, want) {
 			t.Errorf("history %q", got)
 		}
@@ -205,9 +205,9 @@ func TestForkAt(t *testing.T) {
 		want       []string
 	}{
 		{"before anything", `{"at":0}`, nil},
-		{"a turn", fmt.Sprintf(`{"at":%d}`, first), []string{"user: one", "agent: one"}},
-		{"in a turn", fmt.Sprintf(`{"at":%d}`, first+2), []string{"user: one", "agent: one"}},
-		{"the end, while a turn runs", "", []string{"user: one", "agent: one", "user: two", "agent: two"}},
+		{"a turn", fmt.Sprintf(`{"at":%d}`, first), []string{"user: one", "agent: one", "end: end_turn"}},
+		{"in a turn", fmt.Sprintf(`{"at":%d}`, first+2), []string{"user: one", "agent: one", "end: end_turn"}},
+		{"the end, while a turn runs", "", []string{"user: one", "agent: one", "end: end_turn", "user: two", "agent: two", "end: end_turn"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f, err := c.fork(t, s.ID(), test.meta)

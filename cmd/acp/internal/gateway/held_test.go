@@ -343,8 +343,8 @@ func TestHeldTakenOver(t *testing.T) {
 			d := r.connect(2)
 			d.load(t, s.ID())
 			close(goOn)
-			got := d.seen.until(t, "end: end_turn")
-			want := "user: one|agent: one|user: wait two|agent: waiting|agent: wait|agent: two|end: end_turn"
+			got := d.seen.until(t, "agent: two")
+			want := "user: one|agent: one|end: end_turn|user: wait two|agent: waiting|agent: wait|agent: two"
 			if again { // that agent cannot bring a session back, and gets what was said as text
 				want = strings.Replace(want, "user: wait two|", "user: wait two|notice: The agent does not remember this session.|", 1)
 			}

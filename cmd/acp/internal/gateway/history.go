@@ -195,12 +195,12 @@ func pastOf(id string, r *engine.Record) (u *PastUpdate, err error) {
 		u.Kind = PastNotice
 		say = &acp.Notice{Severity: n.Severity, Title: n.Title, Description: n.Description}
 	case kindEnd:
-		var end endRecord
-		if err = json.Unmarshal(r.Data, &end); err != nil {
+		end, err := decodeEnd(r.Data)
+		if err != nil {
 			return nil, err
 		}
 		u.Kind, u.StopReason, u.Error = PastEnd, end.Stop, end.Error
-		say = &acp.IdleStateUpdate{StopReason: end.Stop}
+		say = end.update()
 	case kindAnswer:
 		var a answerRecord
 		if err = json.Unmarshal(r.Data, &a); err != nil {
@@ -325,17 +325,22 @@ func (u PastUpdate) toV1(v1 *translate.ToV1) (all []PastUpdate, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if n, ok := said.(*acp.Notice); ok {
-		said = &acp.AgentMessageChunk{Content: acp.Text(plainNotice(n.Title, n.Description)), MessageID: acp.MessageID(fmt.Sprintf("notice_%d", u.Cursor))}
+	switch n := said.(type) {
+	case *acp.Notice:
+		said = lineOf(u.Cursor, plainNotice(n.Title, n.Description))
+	case *acp.IdleStateUpdate: // version 1 has no such update
+		u.Update = nil
+		if text := lineOfEnd(n); text != "" {
+			if u.Update, err = json.Marshal(lineOf(u.Cursor, text)); err != nil {
+				return nil, err
+			}
+		}
+		return []PastUpdate{u}, nil
 	}
 	for _, v := range v1.Append(nil, said) {
 		if u.Update, err = json.Marshal(v); err != nil {
 			return nil, err
 		}
-		all = append(all, u)
-	}
-	if u.Kind == PastEnd { // version 1 has no such update
-		u.Update = nil
 		all = append(all, u)
 	}
 	return all, nil

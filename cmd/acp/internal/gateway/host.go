@@ -370,7 +370,7 @@ func (h *host) cancel(_ context.Context, p *wireCancel) error {
 		return nil
 	}
 	if p.ID == "" {
-		v.s.cancelRunning(p.By, "")
+		v.s.cancelRunning(p.By, p.From, "")
 		return nil
 	}
 	v.mu.Lock()
@@ -383,9 +383,9 @@ func (h *host) cancel(_ context.Context, p *wireCancel) error {
 	}
 	v.mu.Unlock()
 	if t != nil {
-		t.cancel(errCancelled)
+		t.cancel(&stopError{p.From})
 	} else { // the turn of an earlier visit
-		v.s.cancelRunning(p.By, p.ID)
+		v.s.cancelRunning(p.By, p.From, p.ID)
 	}
 	return nil
 }
@@ -416,7 +416,7 @@ func (v *guest) submit(ctx context.Context, t *turn) (*turn, error) {
 	v.turns[t.id] = runs
 	if i := slices.Index(v.cancelled, t.id); i >= 0 {
 		v.cancelled = slices.Delete(v.cancelled, i, i+1)
-		runs.cancel(errCancelled)
+		runs.cancel(&stopError{t.from})
 	}
 	return runs, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
@@ -214,8 +215,10 @@ func (u *PastUpdate) Apply(c *transcript.Conversation) error {
 		return err
 	}
 	c.Apply(update)
-	if end := (&transcript.TurnEnd{StopReason: u.StopReason, Error: u.Error}); u.Kind == PastEnd && !end.IsClean() {
-		c.TurnEnded(end) // no update says that
+	if idle, ok := update.(*acp.IdleStateUpdate); ok && u.Kind == PastEnd {
+		if end := history.EndOf(idle); end != nil && !end.IsClean() {
+			c.TurnEnded(end) // no update creates one
+		}
 	}
 	return nil
 }

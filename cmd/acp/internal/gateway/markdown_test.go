@@ -236,7 +236,7 @@ func TestExportEnds(t *testing.T) {
 		t.Error("it has not failed")
 	}
 	text, err := ExportMethod.Call(t.Context(), c.conn.Conn(), &ExportRequest{SessionID: s.ID()})
-	if err != nil || text.Text != "cancelled false\n true\n" {
+	if err != nil || text.Text != "cancelled false\nerror true\n" {
 		t.Errorf("%+v, %v", text, err)
 	}
 }

@@ -109,8 +109,8 @@ func (x *folded) entries() (all []string) {
 	return all
 }
 
-// history returns the conversation of a session as a client of a version loads it.
-func history(t *testing.T, r *rig, version int, id acp.SessionID) []string {
+// sentBefore returns the conversation of a session as a client of a version loads it.
+func sentBefore(t *testing.T, r *rig, version int, id acp.SessionID) []string {
 	t.Helper()
 	x := new(folded)
 	r.connect(version, x.read).load(t, id)
@@ -180,7 +180,7 @@ func TestNames(t *testing.T) {
 					want = asOne(want)
 				}
 				for client := 1; client <= 2 && !(tt.second && client == 1); client++ {
-					got := slices.DeleteFunc(history(t, r, client, id), func(s string) bool {
+					got := slices.DeleteFunc(sentBefore(t, r, client, id), func(s string) bool {
 						return strings.HasPrefix(s, "notice: ") || strings.Contains(s, "agent: The agent does not remember")
 					})
 					if version == 2 {

@@ -79,7 +79,7 @@ func (n *nowhere) last(ctx context.Context) (uint64, error) {
 
 func (*nowhere) submit(context.Context, *turn) (*turn, error) { return nil, errGone }
 func (*nowhere) before(*turn) int                             { return 0 }
-func (*nowhere) cancelRunning(string, acp.MessageID)          {}
+func (*nowhere) cancelRunning(string, string, acp.MessageID)  {}
 func (*nowhere) change(context.Context, change) error         { return errGone }
 func (*nowhere) question(string) *ask                         { return nil }
 func (*nowhere) questions(uint64) []*ask                      { return nil }

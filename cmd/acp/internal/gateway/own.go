@@ -368,23 +368,24 @@ func (w *watcher) cancelOwn(o *ownTurn) {
 	if sending {
 		return // to be cancelled by hand, which knows then what runs
 	}
-	o.turn.cancel(errCancelled)
+	stop := &stopError{w.who.name()}
+	o.turn.cancel(stop)
 	if again != nil {
-		again.cancel(errCancelled)
+		again.cancel(stop)
 	}
 	if lost { // it runs elsewhere, if at all
 		id := o.id
 		if o.turn.id != "" {
 			id = o.turn.id
 		}
-		w.place().cancelRunning(w.now().canceller(), id)
+		w.place().cancelRunning(w.now().canceller(), stop.by, id)
 	}
 }
 
 // cancel is called when a client cancels what others have asked for. Its own prompts are cancelled by the library.
 func (g *Gateway) cancel(_ context.Context, as *acp.AgentSession) {
 	if w, ok := as.Value.(*watcher); ok && w.now().Prompt {
-		w.place().cancelRunning(w.now().canceller(), "")
+		w.place().cancelRunning(w.now().canceller(), w.who.name(), "")
 	}
 }
 
@@ -424,6 +425,16 @@ func (w *watcher) told() {
 			o.tell()
 		}
 	}
+}
+
+// stopper returns who has stopped the turn of the client whose end it is about to be sent.
+func (w *watcher) stopper() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ending == nil {
+		return ""
+	}
+	return w.ending.end.by
 }
 
 // finish waits until the end of a turn of the client itself is on its way: what follows it in the log must not overtake

@@ -32,7 +32,8 @@ type place interface {
 	// before returns how many turns run or wait before one that was queued, as far as that is known.
 	before(t *turn) int
 	// cancelRunning cancels the turn that runs, if the user may do that and it is the one with the ID, if there is one.
-	cancelRunning(by string, only acp.MessageID)
+	// from is what others see of the user.
+	cancelRunning(by, from string, only acp.MessageID)
 	// setOption changes an option of the agent.
 	setOption(ctx context.Context, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error
 
@@ -197,6 +198,7 @@ type turnEnd struct {
 	refused bool   // it has not begun, and err says why
 	seq     uint64 // of its last record
 	repeat  bool   // it is that of an earlier try of the prompt
+	by      string // who has stopped it, as others see it
 }
 
 // settle ends a turn, unless it has ended.

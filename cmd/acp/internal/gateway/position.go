@@ -12,6 +12,8 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -31,9 +33,10 @@ type position struct {
 	part    int // updates of the record after cursor that were sent
 	skip    int // of those of the record skipOf not to send, since the client has them
 	skipOf  uint64
-	hidden  int    // how often the session is being replayed, by which positions make no sense
-	waiting bool   // the library begins a turn where the log says so, perhaps behind the end of another one
-	ends    func() // called when the client is sent that the session is idle; nil for nothing
+	hidden  int           // how often the session is being replayed, by which positions make no sense
+	waiting bool          // the library begins a turn where the log says so, perhaps behind the end of another one
+	stopper func() string // who has stopped the turn of the client that ends; nil for nothing
+	ends    func()        // called when the client is sent that the session is idle; nil for nothing
 
 	children children
 }
@@ -155,6 +158,23 @@ func positionMeta(cursor uint64, mark string, part int) json.RawMessage {
 	return append(b, "}}"...)
 }
 
+// stopped returns the end of a turn of the client with who has stopped it; that of another one says so already.
+func (p *position) stopped(u *acp.IdleStateUpdate) *acp.IdleStateUpdate {
+	p.mu.Lock()
+	stopper := p.stopper
+	p.mu.Unlock()
+	if stopper == nil || u.StopReason != acp.StopCancelled || len(u.Meta) > 0 {
+		return u
+	}
+	by := stopper()
+	if by == "" {
+		return u
+	}
+	said := *u
+	said.Meta = ownmeta.Of(history.End{By: by})
+	return &said
+}
+
 // tellPositions adds to each update where in the session it is.
 func (g *Gateway) tellPositions(next jsonrpc.Handler) jsonrpc.Handler {
 	return func(ctx context.Context, r *jsonrpc.Request) (any, error) {
@@ -183,6 +203,9 @@ func (g *Gateway) tellPositions(next jsonrpc.Handler) jsonrpc.Handler {
 			return next(ctx, r)
 		}
 		p := there.(*position)
+		if n, ok := r.Params.(*acpv2.UpdateSessionNotification); ok && idle {
+			n.Update = p.stopped(n.Update.(*acp.IdleStateUpdate))
+		}
 		at, said, skip := p.next(aside, idle)
 		if skip {
 			return nil, nil

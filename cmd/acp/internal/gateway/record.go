@@ -36,6 +36,8 @@ const (
 const (
 	stateIdle    = "idle"
 	stateRunning = "running" // a turn runs, or ran when its process died
+	stateFailed  = "failed"  // the last turn did
+	stateStopped = "stopped" // the last turn was cancelled, or its agent did not come to the end
 )
 
 // A stamp says which event of an agent that outlives the gateway a record is about, and up to which one
@@ -80,17 +82,24 @@ type endRecord struct {
 	Prompt string         `json:"prompt"` // the id of its prompt
 	Stop   acp.StopReason `json:"stop,omitempty"`
 	Error  string         `json:"error,omitempty"` // in place of Stop
+	By     string         `json:"by,omitempty"`    // who has stopped it, as others see it
 	Lost   bool           `json:"lost,omitempty"`  // the agent or the gateway died in the turn
+	Noted  bool           `json:"noted,omitempty"` // a notice follows that says so
 	stamp
 }
 
 // outcome returns how the turn has ended. seq is the number of the record.
 func (e *endRecord) outcome(seq uint64) turnEnd {
-	end := turnEnd{stop: e.Stop, seq: seq}
+	end := turnEnd{stop: e.Stop, seq: seq, by: e.By}
 	if e.Error != "" {
 		end.err = &jsonrpc.Failure{Message: e.Error, Reason: "agent"}
 	}
 	return end
+}
+
+func decodeEnd(data []byte) (end endRecord, err error) {
+	err = json.Unmarshal(data, &end)
+	return end, err
 }
 
 // askRecord is a question to the user.

@@ -53,13 +53,16 @@ func (g *Gateway) retainOnce(ctx context.Context, cursor string, now time.Time) 
 	if g.isDraining() {
 		return cursor, nil
 	}
-	page, err := g.cfg.Log.List(ctx, engine.Query{State: stateIdle, Limit: retainSessions, Cursor: cursor})
+	page, err := g.cfg.Log.List(ctx, engine.Query{Limit: retainSessions, Cursor: cursor})
 	if err != nil {
 		return "", err
 	}
 	work := 0
 	for i := range page.Sessions {
 		info := &page.Sessions[i]
+		if info.State == stateRunning {
+			continue
+		}
 		worked, err := g.retainSession(ctx, info, now)
 		damage := (*engine.DamageError)(nil)
 		switch {

@@ -180,7 +180,7 @@ func (a *attributes) note(u acp.SessionUpdate, raw json.RawMessage) bool {
 
 // endInterrupted ends a turn that died with its owner.
 func (s *session) endInterrupted(ctx context.Context) error {
-	var open string
+	open, state := "", stateIdle
 	err := s.g.cfg.Log.Read(ctx, s.id, 0, func(r engine.Record) error {
 		switch r.Kind {
 		case kindPrompt:
@@ -190,7 +190,11 @@ func (s *session) endInterrupted(ctx context.Context) error {
 			}
 			open = p.ID
 		case kindEnd:
-			open = ""
+			end, err := decodeEnd(r.Data)
+			if err != nil {
+				return err
+			}
+			open, state = "", end.state()
 		}
 		return nil
 	})
@@ -198,7 +202,7 @@ func (s *session) endInterrupted(ctx context.Context) error {
 		return err
 	}
 	if open != "" { // at once: whoever claims the session next sees that the turn has ended, and says nothing
-		end := endRecord{Prompt: open, Error: "the gateway was restarted in the turn, and the agent has ended with it", Lost: true}
+		end := endRecord{Prompt: open, Error: "the gateway was restarted in the turn, and the agent has ended with it", Lost: true, Noted: true}
 		why := "The gateway was restarted."
 		if s.g.cfg.Nodes != nil { // it may be there, with a lease that has lapsed
 			end.Stop, end.Error, why = acp.StopCancelled, "", "The turn was interrupted."
@@ -208,8 +212,9 @@ func (s *session) endInterrupted(ctx context.Context) error {
 		if _, err := s.log.commitAll(ctx, engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)}); err != nil {
 			return err
 		}
+		state = end.state()
 	}
-	return s.setState(ctx, stateIdle)
+	return s.setState(ctx, state)
 }
 
 // notice says something to everybody who watches.
@@ -476,7 +481,7 @@ func (s *session) runTurn(t *turn) turnEnd {
 		if settle != nil {
 			settle(seq, nil)
 		}
-		err = s.insist(stateIdle)
+		err = s.insist(end.state())
 	}
 	o.finish(end, err)
 	outcome := end.outcome(seq)
@@ -529,9 +534,9 @@ func (s *session) prompt(t *turn) endRecord {
 	b, err := s.backend(t.ctx, 0)
 	if err != nil {
 		if t.ctx.Err() != nil {
-			return endRecord{Stop: acp.StopCancelled}
+			return stopped(t.ctx)
 		}
-		return endRecord{Error: "the agent cannot be started: " + err.Error()}
+		return endRecord{Error: "the agent cannot be started: " + reasonOf(err)}
 	}
 	res, err := b.session.Prompt(t.ctx, b.handover(t.content)...).Wait()
 	if b.conn.Conn().Err() == nil {
@@ -539,23 +544,27 @@ func (s *session) prompt(t *turn) endRecord {
 	}
 	switch {
 	case b.conn.Conn().Err() != nil && (err != nil || res == nil): // it has ended in the turn
-		if context.Cause(t.ctx) != nil {
-			return endRecord{Stop: acp.StopCancelled, Lost: true}
+		end := endRecord{Lost: true}
+		if t.ctx.Err() != nil {
+			end = stopped(t.ctx)
+			end.Lost = true
+		} else {
+			end.Error = b.left(err)
 		}
-		return endRecord{Error: "the agent has ended in the turn: " + err.Error(), Lost: true}
+		return end
 	case t.ctx.Err() != nil:
-		return endRecord{Stop: acp.StopCancelled}
+		return stopped(t.ctx)
 	case err != nil:
-		return endRecord{Error: err.Error()}
+		return endRecord{Error: reasonOf(err)}
 	}
 	return endRecord{Stop: cmp.Or(res.StopReason, acp.StopEndTurn)}
 }
 
 // cancelRunning implements place.
-func (s *session) cancelRunning(by string, only acp.MessageID) {
+func (s *session) cancelRunning(by, from string, only acp.MessageID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.queue) > 0 && (only == "" || s.queue[0].id == only) && (s.queue[0].by == by || s.info.Owner == by) {
-		s.queue[0].cancel(errCancelled)
+		s.queue[0].cancel(&stopError{from})
 	}
 }

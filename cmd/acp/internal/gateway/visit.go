@@ -323,8 +323,8 @@ func (v *visit) submit(ctx context.Context, t *turn) (*turn, error) {
 func (v *visit) await(t *turn, call *jsonrpc.Pending[wireEnd], err error) {
 	defer t.cancel(nil)
 	defer context.AfterFunc(t.ctx, func() {
-		if errors.Is(context.Cause(t.ctx), errCancelled) {
-			_ = rpcCancel.Notify(v.ctx, v.l.conn, &wireCancel{v.wire(), t.id, t.by})
+		if from, stopped := stoppedBy(context.Cause(t.ctx)); stopped {
+			_ = rpcCancel.Notify(v.ctx, v.l.conn, &wireCancel{v.wire(), t.id, t.by, from})
 		}
 	})()
 	var res *wireEnd
@@ -357,8 +357,8 @@ func (v *visit) await(t *turn, call *jsonrpc.Pending[wireEnd], err error) {
 	}
 }
 
-func (v *visit) cancelRunning(by string, only acp.MessageID) {
-	_ = rpcCancel.Notify(v.ctx, v.l.conn, &wireCancel{v.wire(), only, by})
+func (v *visit) cancelRunning(by, from string, only acp.MessageID) {
+	_ = rpcCancel.Notify(v.ctx, v.l.conn, &wireCancel{v.wire(), only, by, from})
 }
 
 func (v *visit) setOption(ctx context.Context, id acp.SessionConfigID, value acp.SessionConfigOptionValue) error {

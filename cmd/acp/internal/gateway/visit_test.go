@@ -176,7 +176,7 @@ func TestCancelUnknown(t *testing.T) {
 	a, b, _, s := pair(t, nil)
 	v := b.visiting(t, s.ID())
 	for i := range 4 * maxCancelled {
-		if err := rpcCancel.Notify(t.Context(), v.l.conn, &wireCancel{v.wire(), acp.MessageID(fmt.Sprint("m", i)), local}); err != nil {
+		if err := rpcCancel.Notify(t.Context(), v.l.conn, &wireCancel{v.wire(), acp.MessageID(fmt.Sprint("m", i)), local, local}); err != nil {
 			t.Fatal(err)
 		}
 	}

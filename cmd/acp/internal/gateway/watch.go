@@ -116,7 +116,7 @@ func (g *Gateway) watch(p place, id string, as *acp.AgentSession, who Who, after
 		asked: make(map[*ask]bool), sent: after,
 	}
 	w.ctx, w.cancel = context.WithCancel(as.Context())
-	pos.ends = w.told
+	pos.ends, pos.stopper = w.told, w.stopper
 	if err := p.enter(w); err != nil {
 		w.cancel()
 		return nil, nil, err
@@ -467,14 +467,14 @@ func (w *watcher) send(r engine.Record) error {
 		return w.session.Send(&acp.RunningStateUpdate{})
 	case kindEnd:
 		w.running = false
-		var end endRecord
-		if err := json.Unmarshal(r.Data, &end); err != nil {
+		end, err := decodeEnd(r.Data)
+		if err != nil {
 			return err
 		}
 		if o := w.owns(acp.MessageID(end.Prompt)); o != nil && w.turnEnded(o, end, &r) {
 			return nil
 		}
-		return w.session.Send(&acp.IdleStateUpdate{StopReason: end.Stop})
+		return sendEnd(w.session, &end, &r)
 	case kindAnswer:
 		return w.decided(r.Data)
 	case kindShare:
@@ -538,7 +538,13 @@ func sendRecord(as *acp.AgentSession, principal string, c *children, r engine.Re
 		if as.Conn().Version() > 1 {
 			return as.Notice(n.Severity, n.Title, n.Description)
 		}
-		return as.Send(&acp.AgentMessageChunk{Content: acp.Text(plainNotice(n.Title, n.Description)), MessageID: acp.MessageID(newID("notice_"))})
+		return as.Send(lineOf(r.Seq, plainNotice(n.Title, n.Description)))
+	case kindEnd:
+		end, err := decodeEnd(r.Data)
+		if err != nil {
+			return err
+		}
+		return sendEnd(as, &end, &r)
 	}
 	return nil
 }

@@ -104,6 +104,8 @@ type wireCancel struct {
 	wireSession
 	ID acp.MessageID `json:"id,omitempty"` // "" is the turn that runs
 	By string        `json:"by"`
+	// From is what others see of that.
+	From string `json:"from,omitempty"`
 }
 
 type wireOption struct {

@@ -77,6 +77,9 @@ func Ending(t *transcript.TurnEnd) (title, reason string, said bool) {
 	}
 	switch t.By {
 	case transcript.EndedByUser:
+		if who := safetext.Line(t.Who, maxAuthor); who != "" {
+			return "Cancelled by " + who, reason, said
+		}
 		return "Cancelled", reason, said
 	case transcript.EndedByTimeout:
 		return "Cancelled, because the time was up", reason, said

@@ -11,6 +11,7 @@ import (
 type TurnEnd struct {
 	StopReason string `json:"stopReason,omitempty"` // as the agent has reported it
 	By         string `json:"by,omitempty"`         // who ended it: a [transcript.EndedBy]
+	Who        string `json:"who,omitempty"`        // the name of the user who ended it, if that is known
 	Said       string `json:"said,omitempty"`       // why the turn failed, in the words of the agent
 	Error      string `json:"error,omitempty"`      // the same in the words of the program
 	Others     int    `json:"others,omitempty"`     // turns of the session that continue
@@ -28,7 +29,7 @@ func (t *TurnEnd) Apply(c *transcript.Conversation) (changes []transcript.Change
 		changes = append(changes, c.Apply(&acpv2.IdleStateUpdate{StopReason: acpv2.StopReason(t.StopReason), Background: state.Background}))
 	}
 	return append(changes, c.TurnEnded(&transcript.TurnEnd{
-		StopReason: acpv2.StopReason(t.StopReason), By: transcript.EndedBy(t.By), Said: t.Said, Error: t.Error, Others: t.Others,
+		StopReason: acpv2.StopReason(t.StopReason), By: transcript.EndedBy(t.By), Who: t.Who, Said: t.Said, Error: t.Error, Others: t.Others,
 	}))
 }
 

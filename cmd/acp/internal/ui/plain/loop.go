@@ -63,6 +63,7 @@ func (l *loop) resume() error {
 // start starts a turn.
 func (l *loop) start(text string) {
 	l.running, l.cancels = true, 0
+	l.c.show.prompted(true)
 	var turn context.Context
 	turn, l.stop = context.WithCancel(l.ctx)
 	l.c.turn(turn, text)
@@ -199,6 +200,7 @@ func (l *loop) onPrompt(text string) error {
 func (l *loop) onEnd(end ending) error {
 	l.stop()
 	l.running = false
+	l.c.show.prompted(false)
 	if err := l.c.ended(end); err != nil {
 		return err
 	}

@@ -29,14 +29,15 @@ type show struct {
 	thoughts bool
 	typed    bool // the input is typed by a user, on a terminal
 
-	mu     sync.Mutex
-	asking bool // a prompt was written, and nothing was typed after it
-	w      io.Writer
-	out    Stream
-	main   acp.SessionID       // "" until begin has written the history
-	at     entryKey            // the message that is being written
-	read   map[entryKey]int    // bytes of each message that were written
-	said   map[entryKey]string // the last line of each entry
+	mu      sync.Mutex
+	asking  bool // a prompt was written, and nothing was typed after it
+	running bool // a prompt of this client waits or runs
+	w       io.Writer
+	out     Stream
+	main    acp.SessionID       // "" until begin has written the history
+	at      entryKey            // the message that is being written
+	read    map[entryKey]int    // bytes of each message that were written
+	said    map[entryKey]string // the last line of each entry
 }
 
 // An entryKey names an entry of a session.
@@ -133,6 +134,23 @@ func (s *show) begin(session *backend.Session, how acp.Restored) {
 	}
 }
 
+// prompted records whether a prompt of this client waits or runs.
+func (s *show) prompted(runs bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = runs
+}
+
+// endOf writes how a turn has ended that is another client's: for a turn of this one, its end is reported with its result.
+func (s *show) endOf(id acp.SessionID, end *transcript.TurnEnd) {
+	if id != s.main || s.running && end.Others == 0 {
+		return
+	}
+	if text := history.EndingLine(end); text != "" {
+		s.writeLine(text + ".")
+	}
+}
+
 // changed is [backend.Frontend]'s Changed.
 func (s *show) changed(session *backend.Session, changes []transcript.Change) {
 	s.mu.Lock()
@@ -152,6 +170,10 @@ func (s *show) writeChanges(id acp.SessionID, snap *transcript.Snapshot, changes
 		}
 		e := snap.Entry(ch.Seq)
 		if e == nil {
+			continue
+		}
+		if end, ok := e.(*transcript.TurnEnd); ok {
+			s.endOf(id, end)
 			continue
 		}
 		m, ok := e.(*transcript.Message)

@@ -1,0 +1,136 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// This file is about how turns end, and what is said of that.
+
+// A stopError is why a turn is cancelled by somebody.
+type stopError struct{ by string } // as others see it; "" if it is not known
+
+func (e *stopError) Error() string { return errCancelled.Error() }
+func (e *stopError) Unwrap() error { return errCancelled }
+
+// stoppedBy returns who has stopped a turn, and whether anybody has: its server may be about to end instead.
+func stoppedBy(cause error) (by string, stopped bool) {
+	if stop, ok := errors.AsType[*stopError](cause); ok {
+		return stop.by, true
+	}
+	return "", errors.Is(cause, errCancelled)
+}
+
+// stopped returns the end of a turn that was cancelled.
+func stopped(ctx context.Context) endRecord {
+	by, stopped := stoppedBy(context.Cause(ctx))
+	return endRecord{Stop: acp.StopCancelled, By: by, Lost: !stopped}
+}
+
+// state returns the state of a session whose last turn has ended so.
+func (e *endRecord) state() string {
+	switch {
+	case e.Error != "":
+		return stateFailed
+	case e.Stop == acp.StopEndTurn || e.Stop == "":
+		return stateIdle
+	}
+	return stateStopped
+}
+
+// update returns the end as clients of version 2 are sent it.
+func (e *endRecord) update() *acp.IdleStateUpdate {
+	u := &acp.IdleStateUpdate{StopReason: e.Stop, Meta: ownmeta.Of(history.End{Turn: e.Prompt, By: e.By, Lost: e.Lost, Noted: e.Noted})}
+	if e.Error != "" {
+		u.StopReason, u.Error = acp.StopError, &acpv2.Error{Code: jsonrpc.CodeInternalError, Message: e.Error}
+	}
+	return u
+}
+
+// lineOfEnd returns what a client of version 1 is sent of the end, which has no such update: "" if the agent was done.
+func lineOfEnd(u *acp.IdleStateUpdate) string {
+	var said history.End
+	if ownmeta.Read(u.Meta, &said); said.Noted {
+		return ""
+	}
+	if end := history.EndOf(u); end != nil {
+		if text := history.EndingLine(end); text != "" {
+			return text + "."
+		}
+	}
+	return ""
+}
+
+// sendEnd sends the end of a turn that is not a client's own to it.
+func sendEnd(as *acp.AgentSession, end *endRecord, r *engine.Record) error {
+	if as.Conn().Version() > 1 {
+		return as.Send(end.update())
+	}
+	if text := lineOfEnd(end.update()); text != "" {
+		return as.Send(lineOf(r.Seq, text))
+	}
+	return nil
+}
+
+// lineOf returns what the gateway says at a record, as a message for clients of version 1. It has the same name for all of
+// them, whenever it is sent.
+func lineOf(seq uint64, text string) *acp.AgentMessageChunk {
+	return &acp.AgentMessageChunk{Content: acp.Text(text), MessageID: acp.MessageID(fmt.Sprintf("notice_%d", seq))}
+}
+
+// maxReason bounds what is kept of why a turn failed, in bytes.
+const maxReason = 8 << 10
+
+// reasonOf returns an error in the words of people: without numbers of the protocol, and without what happened to the
+// connection to an agent whose end is known.
+func reasonOf(err error) string {
+	text := err.Error()
+	if failure, ok := errors.AsType[*jsonrpc.Failure](err); ok && failure.Message != "" {
+		text = failure.Message
+	} else if said, ok := errors.AsType[*jsonrpc.Error](err); ok && said.Message != "" {
+		text = said.Message
+		if detail := said.Detail(); detail != "" {
+			text += ": " + detail
+		}
+	}
+	if len(text) > maxReason {
+		text = text[:maxReason]
+		for len(text) > 0 && !utf8.ValidString(text[len(text)-min(len(text), utf8.UTFMax):]) {
+			text = text[:len(text)-1]
+		}
+		text += " …"
+	}
+	return text
+}
+
+// left returns how an agent has ended that was not to end: its exit, and the line of its standard error that says why.
+func (b *backend) left(err error) string {
+	exit, exited := errors.AsType[*process.ExitError](err)
+	if held, ok := b.held.(interface{ ExitErr() error }); ok && !exited {
+		exit, exited = errors.AsType[*process.ExitError](held.ExitErr())
+	}
+	switch {
+	case !exited && errors.Is(err, jsonrpc.ErrClosed):
+		return "the agent has ended in the middle of the turn"
+	case !exited:
+		return "the connection to the agent has failed in the middle of the turn"
+	}
+	text := fmt.Sprintf("the agent ended with status %d in the middle of the turn", exit.Code)
+	if exit.Signal != "" {
+		text = fmt.Sprintf("the agent was ended by %s in the middle of the turn", exit.Signal)
+	}
+	if why := process.Reason(exit.Stderr); why != "" {
+		text += ": " + reasonOf(errors.New(why))
+	}
+	return text
+}
