@@ -13,6 +13,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -28,6 +29,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/model"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -95,6 +97,7 @@ func New(o Options) (*acp.Agent, error) {
 	}
 	a := &acp.Agent{
 		Info:                  acp.Implementation{Name: Name, Title: "Built-in agent", Version: o.Version},
+		Initialize:            introduce,
 		Prompt:                b.prompt,
 		Record:                b.record,
 		NewSession:            b.newSession,
@@ -116,6 +119,11 @@ func New(o Options) (*acp.Agent, error) {
 		a.ListProviders, a.SetProvider, a.DisableProvider = b.listProviders, b.setProvider, b.disableProvider
 	}
 	return a, nil
+}
+
+// introduce says that a gateway may let people prompt the agent who may not approve what it does.
+func introduce(context.Context, *acp.AgentConn) (json.RawMessage, error) {
+	return ownmeta.Of(ownmeta.Ranks{Ranks: true}), nil
 }
 
 // builtin is what the hooks share.

@@ -10,33 +10,45 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/guide"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 )
 
 // A command is what the user can type. hint says what follows the name. run
-// returns what is wrong with that, or went wrong.
+// returns what is wrong with that, or went wrong. role is the least that somebody has to be who uses it in the session of
+// a gateway: see [ownmeta.Rank].
 type command struct {
 	name, hint, about string
 	run               func(*task) error
+	role              string
 }
+
+// What somebody has to be who uses a command. Whoever may send prompts may use those that only say something, and those
+// that ask as any tool does. Commands that change what is asked, or with which key, are as options: for those who may
+// approve. The names of other sessions are their owner's.
+const (
+	forPrompters = "prompter"
+	forApprovers = "approver"
+	forOwners    = "owner"
+)
 
 // commands are in the order in which they are shown.
 func commands() []command {
 	return []command{
-		{"help", "", "What this agent can do", runHelp},
-		{"read", "PATH[:FROM-TO]", "Show a file, or some lines of it", runRead},
-		{"search", "PATTERN [GLOB]", "Search the files of the session with a regular expression", runSearch},
-		{"edit", "PATH OLD => NEW", "Replace a text in a file, where it is once (/edit! replaces all)", runEdit},
-		{"write", "PATH TEXT", "Write a file", runWrite},
-		{"run", "COMMAND", "Run a command of the shell in the session's directory", runRun},
-		{"plan", "STEP; STEP; … | next | done N | clear", "Make a plan, or continue it", runPlan},
-		{"mode", "[ask | auto | full | read-only]", "What may be done without asking", runMode},
-		{"sessions", "[all]", "List the saved sessions of this directory, or all", runSessions},
-		{"title", "[TEXT]", "Name the session", runTitle},
-		{"usage", "", "What the session has used", runUsage},
-		{"compact", "", "Replace the conversation with the model by a summary", runCompact},
-		{"key", "[PROVIDER]", "Type the key of a provider of language models into a form", runKey},
-		{"mcp", "[SERVER [TOOL [JSON]]]", "List the tools of MCP servers, or call one", runMCP},
-		{"demo", "[flood N | big N | slow | form]", "Show everything a screen can show; a demonstration, nothing is real", runDemo},
+		{"help", "", "What this agent can do", runHelp, forPrompters},
+		{"read", "PATH[:FROM-TO]", "Show a file, or some lines of it", runRead, forPrompters},
+		{"search", "PATTERN [GLOB]", "Search the files of the session with a regular expression", runSearch, forPrompters},
+		{"edit", "PATH OLD => NEW", "Replace a text in a file, where it is once (/edit! replaces all)", runEdit, forPrompters},
+		{"write", "PATH TEXT", "Write a file", runWrite, forPrompters},
+		{"run", "COMMAND", "Run a command of the shell in the session's directory", runRun, forPrompters},
+		{"plan", "STEP; STEP; … | next | done N | clear", "Make a plan, or continue it", runPlan, forPrompters},
+		{"mode", "[ask | auto | full | read-only]", "What may be done without asking", runMode, forApprovers},
+		{"sessions", "[all]", "List the saved sessions of this directory, or all", runSessions, forOwners},
+		{"title", "[TEXT]", "Name the session", runTitle, forPrompters},
+		{"usage", "", "What the session has used", runUsage, forPrompters},
+		{"compact", "", "Replace the conversation with the model by a summary", runCompact, forPrompters},
+		{"key", "[PROVIDER]", "Type the key of a provider of language models into a form", runKey, forApprovers},
+		{"mcp", "[SERVER [TOOL [JSON]]]", "List the tools of MCP servers, or call one", runMCP, forPrompters},
+		{"demo", "[flood N | big N | slow | form]", "Show everything a screen can show; a demonstration, nothing is real", runDemo, forPrompters},
 	}
 }
 
@@ -47,6 +59,9 @@ func announced(prompts []guide.Prompt) []acp.SlashCommand {
 		a := acp.SlashCommand{Name: c.name, Description: c.about}
 		if c.hint != "" {
 			a.Input = &acp.TextCommandInput{Hint: c.hint}
+		}
+		if c.role != forPrompters {
+			a.Meta = ownmeta.Of(ownmeta.Ranked{Role: c.role})
 		}
 		all = append(all, a)
 	}
@@ -87,6 +102,10 @@ func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe, ask wish) 
 	i := commandOf(all, name)
 	if i < 0 {
 		w.say(fmt.Sprintf("There is no command /%s. ", prose.OneLine(name, 40)) + suggestion(name, all))
+		return acp.StopEndTurn, nil
+	}
+	if !w.reaches(all[i].role) {
+		w.say(fmt.Sprintf("Not done: you are a %s in this session, and /%s is for an %s.", w.rank, all[i].name, all[i].role))
 		return acp.StopEndTurn, nil
 	}
 	err := all[i].run(&task{scribe: w, ctx: ctx, turn: t, name: name, rest: rest})

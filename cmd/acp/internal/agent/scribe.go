@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -20,6 +22,8 @@ type scribe struct {
 	s   *session
 	out *acp.Output
 	ctx context.Context
+	// rank is what the sender of the prompt is in the session of a gateway: see [ownmeta.Rank].
+	rank string
 	// hangUp ends a turn whose client has gone; nil if it ends by itself.
 	hangUp func()
 }
@@ -94,8 +98,23 @@ func (w *scribe) Hints() tool.Hints {
 	}
 }
 
+// rankOf returns what the sender of a prompt is in its session. Without a gateway that says so the client is the user.
+func rankOf(t *acp.Turn) string {
+	var says ownmeta.Rank
+	if ownmeta.Read(t.Meta(), &says) && says.Rank != "" {
+		return says.Rank
+	}
+	return forOwners
+}
+
+// reaches reports whether the sender of the prompt is what a role says, or more.
+func (w *scribe) reaches(role string) bool {
+	ranks := []string{forPrompters, forApprovers, forOwners}
+	return slices.Index(ranks, w.rank) >= slices.Index(ranks, role) && slices.Contains(ranks, role)
+}
+
 // Permit asks whether the call may be made, unless the mode or an earlier answer says so
-// and no rule wants it asked.
+// and no rule wants it asked. For somebody who may not approve neither says so: those who may are asked each time.
 func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Question) error {
 	s, p := w.s, q.Permission
 	v := s.judge(q.Request)
@@ -106,10 +125,11 @@ func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Qu
 	mode := s.mode
 	answer, known := s.answers[q.About]
 	s.mu.Unlock()
+	once := !w.reaches(forApprovers)
 	switch {
 	case mode == modeReadOnly && q.About != tool.AboutRead && q.About != tool.AboutSearch:
 		return &tool.Refusal{Why: "Not done: the session is in read-only mode. Change that with /mode ask."}
-	case tool.Restricts(v):
+	case tool.Restricts(v), once:
 	case mode == modeFull, mode == modeAuto && q.About == tool.AboutEdit:
 		return nil
 	case known && answer:
@@ -123,7 +143,7 @@ func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Qu
 		{OptionID: "reject_once", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
 		{OptionID: "reject_always", Name: "Always reject " + q.Always + " in this session", Kind: acp.PermissionOptionKindRejectAlways},
 	}
-	if tool.Restricts(v) { // the next time it has to be asked again
+	if tool.Restricts(v) || once { // the next time it has to be asked again
 		p.Options = []acp.PermissionOption{p.Options[0], p.Options[2]}
 	}
 	d, err := call.Ask(p)

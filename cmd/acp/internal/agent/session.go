@@ -447,7 +447,7 @@ func ended(s acp.ToolCallStatus) bool {
 // prompt is a turn.
 func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 	s := sessionOf(t.Session())
-	w := &scribe{s: s, out: t.Output, ctx: ctx}
+	w := &scribe{s: s, out: t.Output, ctx: ctx, rank: rankOf(t)}
 	s.mu.Lock()
 	was := s.title
 	s.turns++

@@ -88,7 +88,7 @@ func (w *watcher) hand(ctx context.Context, p place, o *ownTurn, t *turn) (runs 
 // one.
 func (w *watcher) again(p place, o *ownTurn) {
 	t := &turn{
-		id: o.sent.id, by: o.sent.by, from: o.sent.from, content: o.sent.content, operation: o.sent.operation, trace: o.sent.trace,
+		id: o.sent.id, by: o.sent.by, from: o.sent.from, rank: o.sent.rank, content: o.sent.content, operation: o.sent.operation, trace: o.sent.trace,
 		cancel: func(error) {}, done: make(chan struct{}),
 	}
 	runs, unsent, err := w.hand(w.ctx, p, o, t)

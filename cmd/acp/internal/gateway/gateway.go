@@ -46,7 +46,7 @@ type Config struct {
 	Titles map[string]string
 	// Installed reports whether an agent is there, as far as this node knows; nil means that all are.
 	Installed func(name string) bool
-	// Knows reports whether an agent may be named that is not among these; nil means that none may.
+	// Knows reports whether those with [Who.Command] may name an agent that is not among these; nil means that none may.
 	Knows func(name string) bool
 	// Who says who a client is. Nil means that sessions belong to the [acphttp.Principal], who may do
 	// everything with them.
@@ -56,6 +56,9 @@ type Config struct {
 	Policy func(user string, groups []string) Policy
 	// Shared is called when by gives a user a role in a session; nil discards it. It may be called concurrently.
 	Shared func(by, session, user, role string)
+	// Refused is called when a client is refused something because of its role. Nil discards it. It may be called
+	// concurrently.
+	Refused func(r Refusal)
 	// Failed is called with the text of the error that a client gets if an agent did not start, and with its cause,
 	// which the client does not get. Nil discards it. It may be called concurrently.
 	Failed func(text string, err error)
@@ -110,6 +113,7 @@ type Gateway struct {
 	fileLists fileLists
 	exports   exports
 	lookout   lookout
+	refusals  refusals
 
 	mu       sync.Mutex
 	lease    *engine.Lease
@@ -314,6 +318,11 @@ type Who struct {
 	Prompt, Approve bool
 	// Operate is to ask about all nodes, and to drain them.
 	Operate bool
+	// Command is to begin sessions of agents that are not configured, such as command lines. It is to run any command as
+	// the user of the server.
+	Command bool
+	// Grant is to make others owners of a session: what they do then outlives the client's own rights.
+	Grant bool
 	// Agent reports whether it may use the sessions of an agent, Session whether it may use a session; nil
 	// means all. One that may use some sessions begins none.
 	Agent   func(name string) bool
@@ -324,12 +333,12 @@ type Who struct {
 
 // who returns who a client is. One that has said that it only watches may do nothing else.
 func (g *Gateway) who(ctx context.Context) Who {
-	who := Who{User: cmp.Or(acphttp.Principal(ctx), "local"), Prompt: true, Approve: true, Operate: true}
+	who := Who{User: cmp.Or(acphttp.Principal(ctx), "local"), Prompt: true, Approve: true, Operate: true, Command: true, Grant: true}
 	if g.cfg.Who != nil {
 		who = g.cfg.Who(ctx)
 	}
 	if c := acp.AgentConnFrom(ctx); c != nil && wishesOf(c).ReadOnly {
-		who.Prompt, who.Approve, who.Operate, who.Role = false, false, false, "viewer"
+		who.Prompt, who.Approve, who.Operate, who.Command, who.Grant, who.Role = false, false, false, false, false, RoleViewer
 	}
 	return who
 }
@@ -339,10 +348,10 @@ func (w *Who) errRole(what string) error {
 	text := "you cannot " + what
 	switch role := w.role(); role {
 	case RoleOwner:
-	case "approver":
+	case RoleApprover:
 		text = "you are an approver here: " + text
 	default:
 		text = "you are a " + role + " here: " + text
 	}
-	return &jsonrpc.Failure{Message: text, Reason: "role"}
+	return &jsonrpc.Failure{Message: text, Reason: reasonRole}
 }

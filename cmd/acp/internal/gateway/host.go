@@ -350,7 +350,7 @@ func (h *host) queue(ctx context.Context, p *wirePrompt) (v *guest, runs *turn, 
 	if err := json.Unmarshal(p.Content, &req); err != nil {
 		return nil, nil, nil, fmt.Errorf("the prompt: %w", err)
 	}
-	t := &turn{id: p.ID, by: p.By, from: p.From, content: req.Prompt, operation: p.Operation, trace: p.Trace, done: make(chan struct{})}
+	t := &turn{id: p.ID, by: p.By, from: p.From, rank: p.Rank, content: req.Prompt, operation: p.Operation, trace: p.Trace, done: make(chan struct{})}
 	if runs, err = v.submit(ctx, t); err != nil {
 		failure = &wireEnd{Failure: failed(unkept(err)), Refused: true, Unqueued: isMoving(err)}
 	}

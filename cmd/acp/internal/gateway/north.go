@@ -42,7 +42,7 @@ func (g *Gateway) agent() *acp.Agent {
 		MaxHeld:               maxOwnTurns,
 		Extensions:            g.extensions,
 		Middleware:            []acp.Middleware{g.watchCalls},
-		Engine:                jsonrpc.Settings{Incoming: []jsonrpc.Middleware{g.watchPrompts}, Outgoing: []jsonrpc.Middleware{g.tellPositions}},
+		Engine:                jsonrpc.Settings{Incoming: []jsonrpc.Middleware{g.noteRefusals, g.watchPrompts}, Outgoing: []jsonrpc.Middleware{g.tellPositions}},
 	}
 }
 
@@ -94,13 +94,17 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 	}
 	name := g.cfg.Agent
 	if m.Agent != "" {
-		if !slices.Contains(g.cfg.Agents, m.Agent) && (g.cfg.Knows == nil || !g.cfg.Knows(m.Agent)) {
+		switch {
+		case slices.Contains(g.cfg.Agents, m.Agent):
+		case g.cfg.Knows == nil || !g.cfg.Knows(m.Agent):
 			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no agent %q", m.Agent)
+		case !who.Command:
+			return who.errRole("begin sessions of agents that are not in the settings of the server")
 		}
 		name = m.Agent
 	}
 	if who.Agent != nil && !who.Agent(name) {
-		return &jsonrpc.Failure{Message: "you cannot use the agent " + name, Reason: "role"}
+		return &jsonrpc.Failure{Message: "you cannot use the agent " + name, Reason: reasonRole}
 	}
 	known, err := g.asked(ctx, as, &who, name)
 	if err != nil {

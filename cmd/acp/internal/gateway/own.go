@@ -117,6 +117,9 @@ func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
 	if !who.Prompt {
 		return who.errRole("send prompts")
 	}
+	if err := w.allowCommand(ctx, &who, t.Blocks()); err != nil {
+		return err
+	}
 	m, err := metaOf(t.Meta())
 	if err != nil {
 		return err
@@ -131,7 +134,7 @@ func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
 	if err != nil {
 		return err
 	}
-	mine := &turn{id: t.PromptID(), by: w.who.User, from: w.who.name(), content: t.Blocks(), operation: m.Operation, trace: traceOf(ctx), cancel: func(error) {}, done: make(chan struct{})}
+	mine := &turn{id: t.PromptID(), by: w.who.User, from: w.who.name(), rank: who.rank(), content: t.Blocks(), operation: m.Operation, trace: traceOf(ctx), cancel: func(error) {}, done: make(chan struct{})}
 	o := newOwnTurn(ctx, mine, p)
 	slot, ok := ctx.Value(promptSlotKey{}).(*promptSlot)
 	if !ok {
@@ -383,9 +386,14 @@ func (w *watcher) cancelOwn(o *ownTurn) {
 }
 
 // cancel is called when a client cancels what others have asked for. Its own prompts are cancelled by the library.
-func (g *Gateway) cancel(_ context.Context, as *acp.AgentSession) {
-	if w, ok := as.Value.(*watcher); ok && w.now().Prompt {
+func (g *Gateway) cancel(ctx context.Context, as *acp.AgentSession) {
+	w, ok := as.Value.(*watcher)
+	switch {
+	case !ok:
+	case w.now().Prompt:
 		w.place().cancelRunning(w.now().canceller(), w.who.name(), "")
+	default:
+		g.refused(ctx, w.now(), acpv2.NotificationSessionCancel.Name, w.id, w.now().errRole("cancel turns"))
 	}
 }
 

@@ -338,9 +338,12 @@ const maxTurns = 64
 
 // A turn is a prompt of a client, from when it is queued to its end.
 type turn struct {
-	id      acp.MessageID
-	by      string
-	from    string // what others see of by
+	id   acp.MessageID
+	by   string
+	from string // what others see of by
+	// rank is what the client was in the session when it sent the prompt; "" is less than any. It bounds what the prompt
+	// can cause.
+	rank    string
 	content []acp.ContentBlock
 	adopted bool // it was begun by an earlier gateway
 	// operation is the client's name for it, by which it knows repetitions; or "".
@@ -538,7 +541,13 @@ func (s *session) prompt(t *turn) endRecord {
 		}
 		return endRecord{Error: "the agent cannot be started: " + reasonOf(err)}
 	}
-	res, err := b.session.Prompt(t.ctx, b.handover(t.content)...).Wait()
+	if err := s.allowMode(t, b); err != nil {
+		if t.ctx.Err() != nil {
+			return endRecord{Stop: acp.StopCancelled}
+		}
+		return endRecord{Error: err.Error()}
+	}
+	res, err := b.session.PromptRequest(t.ctx, &acpv2.PromptRequest{Prompt: b.handover(t.content), Meta: b.rankMeta(t)}).Wait()
 	if b.conn.Conn().Err() == nil {
 		b.heard(s.ctx)
 	}

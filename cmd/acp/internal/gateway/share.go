@@ -185,6 +185,9 @@ func (g *Gateway) share(ctx context.Context, p *ShareRequest) (*ShareAnswer, err
 	if !who.owns() || !who.Approve {
 		return nil, who.errRole("share this session")
 	}
+	if p.Role == RoleOwner && !who.Grant {
+		return nil, who.errRole("make somebody an owner of this session")
+	}
 	if p.User != "" {
 		if err := g.setShare(ctx, &who, &info, p); err != nil {
 			return nil, err

@@ -310,7 +310,7 @@ func (v *visit) submit(ctx context.Context, t *turn) (*turn, error) {
 	// nothing.
 	sending, cancel := context.WithCancel(v.ctx)
 	stop := context.AfterFunc(ctx, cancel)
-	call, err := rpcPrompt.Start(sending, v.l.conn, &wirePrompt{v.wire(), t.id, t.by, t.from, t.operation, content, t.trace})
+	call, err := rpcPrompt.Start(sending, v.l.conn, &wirePrompt{v.wire(), t.id, t.by, t.from, t.rank, t.operation, content, t.trace})
 	stop()
 	v.l.g.work.Go(func() {
 		defer cancel()

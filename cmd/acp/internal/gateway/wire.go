@@ -85,6 +85,7 @@ type wirePrompt struct {
 	ID        acp.MessageID   `json:"id"`
 	By        string          `json:"by"`
 	From      string          `json:"from,omitempty"` // what others see of by
+	Rank      string          `json:"rank,omitempty"` // see turn
 	Operation string          `json:"op,omitempty"`
 	Content   json.RawMessage `json:"content"` // a prompt request of version 2
 	Trace     acp.Trace       `json:"trace,omitzero"`

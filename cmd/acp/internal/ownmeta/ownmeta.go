@@ -24,3 +24,20 @@ func Read(meta json.RawMessage, v any) bool {
 	var all map[string]json.RawMessage
 	return json.Unmarshal(meta, &all) == nil && len(all[Key]) > 0 && json.Unmarshal(all[Key], v) == nil
 }
+
+// Rank is what a gateway says with a prompt: what its sender is in the session, one of "viewer", "prompter", "approver"
+// and "owner". An agent without such a client is its user's alone.
+type Rank struct {
+	Rank string `json:"rank,omitempty"`
+}
+
+// Ranks is what an agent says in its answer to initialize that asks about everything that a sender wants who may not
+// approve, whatever its mode is.
+type Ranks struct {
+	Ranks bool `json:"ranks,omitempty"`
+}
+
+// Ranked is what an agent says of a command that not everybody may use: the least rank.
+type Ranked struct {
+	Role string `json:"role,omitempty"`
+}

@@ -103,7 +103,7 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 	cfg := gateway.Config{
 		Log: d.log, Lease: lease, Agent: agent.Name,
 		Info: acp.Implementation{Name: "acp", Version: a.Version}, Logger: d.logger,
-		MaxAgents: settings.Serve.LiveAgents, Policy: d.tenants.policy, Many: d.tenants.many, Shared: d.shared,
+		MaxAgents: settings.Serve.LiveAgents, Policy: d.tenants.policy, Many: d.tenants.many, Shared: d.shared, Refused: d.refused,
 		Start: func(ctx context.Context, name, cwd string) (acp.Transport, error) {
 			start := agent
 			if name != agent.Name {
@@ -183,7 +183,7 @@ func who(ctx context.Context) gateway.Who {
 	switch {
 	case ok:
 	case isOwner(ctx):
-		return gateway.Who{User: identity.CurrentUser(), Role: "owner", Prompt: true, Approve: true, Operate: true}
+		return gateway.Who{User: identity.CurrentUser(), Role: "owner", Prompt: true, Approve: true, Operate: true, Command: true, Grant: true}
 	default: // it is not known who that is
 		return gateway.Who{}
 	}
@@ -192,7 +192,7 @@ func who(ctx context.Context) gateway.Who {
 
 // whoIs says what a principal is for the gateway.
 func whoIs(p identity.Principal) gateway.Who {
-	who := gateway.Who{User: p.User, Name: p.Name, Role: p.Role.String(), Prompt: p.May(identity.Prompter), Approve: p.May(identity.Approver), Operate: mayOperate(p), Agent: p.Scope.Agent, Groups: p.Groups}
+	who := gateway.Who{User: p.User, Name: p.Name, Role: p.Role.String(), Prompt: p.May(identity.Prompter), Approve: p.May(identity.Approver), Operate: mayOperate(p), Command: mayCommand(p), Grant: p.May(identity.Owner), Agent: p.Scope.Agent, Groups: p.Groups}
 	if len(p.Scope.Sessions) > 0 {
 		who.Session = p.Scope.Session
 	}

@@ -247,6 +247,22 @@ func (d *durable) shared(by, session, user, role string) {
 	d.gate.Audit.Note(d.gate.Logger, audit.Entry{User: by, Action: "session.share", Session: session, Outcome: role, Detail: user})
 }
 
+// refused notes in the audit log what a client may not do.
+func (d *durable) refused(r gateway.Refusal) {
+	detail := r.Text
+	if r.More > 0 {
+		detail = fmt.Sprintf("%s (and %d times before)", detail, r.More)
+	}
+	d.gate.Audit.Note(d.gate.Logger, audit.Entry{User: r.User, Device: r.Device, Action: "role.refused", Session: r.Session, Outcome: r.Method, Detail: detail})
+}
+
+// mayCommand reports whether a client may name an agent by a command line: who could run the command without the server, and
+// has lost nothing of that by a scope.
+func mayCommand(p identity.Principal) bool {
+	return p.May(identity.Owner) && (p.Kind == identity.KindDevice || p.Kind == identity.KindLocal) &&
+		p.User == identity.CurrentUser() && len(p.Scope.Agents)+len(p.Scope.Sessions) == 0
+}
+
 // mayOperate reports whether a client may ask about nodes and drain them. A device of another user may not, whatever its
 // role: that is about the sessions of its user.
 func mayOperate(p identity.Principal) bool {
