@@ -90,6 +90,7 @@ type Usage struct {
 	CacheWrite int  // read, and put into the cache
 	Output     int  // written, reasoning included
 	Reasoning  int  // part of Output; 0 also if it is not known
+	CacheHour  int  // part of CacheWrite: what is kept for an hour, which costs more
 	Known      bool // the provider has said so; otherwise all of it is 0
 }
 
@@ -100,6 +101,6 @@ func (u Usage) Read() int { return u.Input + u.CacheRead + u.CacheWrite }
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		Input: u.Input + v.Input, CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite,
-		Output: u.Output + v.Output, Reasoning: u.Reasoning + v.Reasoning, Known: u.Known || v.Known,
+		Output: u.Output + v.Output, Reasoning: u.Reasoning + v.Reasoning, CacheHour: u.CacheHour + v.CacheHour, Known: u.Known || v.Known,
 	}
 }

@@ -118,3 +118,23 @@ func TestPrice(t *testing.T) {
 		t.Errorf("%d", u.Read())
 	}
 }
+
+// TestLongPrice: all tokens of a long request cost more, and what is kept for an hour does.
+func TestLongPrice(t *testing.T) {
+	p := Price{Input: 2, Output: 10, CacheRead: 0.2, CacheWrite: 2.5, Currency: "USD", Long: Tier{Above: 200_000, Input: 2, Output: 1.5}}
+	for _, tt := range []struct {
+		used Usage
+		want float64
+	}{
+		{Usage{Input: 200_000, Output: 1000}, 0.41},
+		{Usage{Input: 200_001, Output: 1000}, 0.815004},
+		{Usage{Input: 1, CacheRead: 200_000, Output: 1000}, 0.095004},
+		{Usage{CacheWrite: 100_000}, 0.25},
+		{Usage{CacheWrite: 100_000, CacheHour: 100_000}, 0.4},
+		{Usage{CacheWrite: 100_000, CacheHour: 50_000}, 0.325},
+	} {
+		if got, ok := p.Of(tt.used); !ok || got-tt.want > 1e-9 || tt.want-got > 1e-9 {
+			t.Errorf("%+v costs %v, want %v", tt.used, got, tt.want)
+		}
+	}
+}

@@ -63,18 +63,36 @@ const (
 // A Price is what a million tokens cost.
 type Price struct {
 	Input, Output         float64
-	CacheRead, CacheWrite float64
-	Currency              string // "" if the price is not known
+	CacheRead, CacheWrite float64 // the latter for what is kept for some minutes
+	Long                  Tier    // of requests that are long
+	Currency              string  // "" if the price is not known
 }
 
-// Of returns what u costs, and whether that is known.
+// A Tier says how many times the usual price all tokens of a long request cost. The zero value says that there is one price
+// for all.
+type Tier struct {
+	Above  int     `json:"above"`  // requests that read more tokens are long
+	Input  float64 `json:"input"`  // for what is read, from a cache or not, and for what is put into one
+	Output float64 `json:"output"` // for what is written
+}
+
+// hour is how many times as much it costs to keep something in a cache for an hour as for some minutes: twice the price of
+// what is read instead of 1.25 times.
+const hour = 2 / 1.25
+
+// Of returns what one answer costs that has used u, and whether that is known. Sums of several answers have another
+// cost where there are tiers.
 func (p Price) Of(u Usage) (cost float64, known bool) {
 	if p.Currency == "" {
 		return 0, false
 	}
-	cost = float64(u.Input)*p.Input + float64(u.Output)*p.Output +
-		float64(u.CacheRead)*p.CacheRead + float64(u.CacheWrite)*p.CacheWrite
-	return cost / 1e6, true
+	kept := float64(u.CacheWrite-u.CacheHour) + float64(u.CacheHour)*hour
+	read := float64(u.Input)*p.Input + float64(u.CacheRead)*p.CacheRead + kept*p.CacheWrite
+	written := float64(u.Output) * p.Output
+	if p.Long.Above > 0 && u.Read() > p.Long.Above {
+		read, written = read*p.Long.Input, written*p.Long.Output
+	}
+	return (read + written) / 1e6, true
 }
 
 // A Request is a conversation that is to be continued.

@@ -7,19 +7,24 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
 // A source is a provider in the data of charm.land/catwalk.
 type source struct {
 	ID     string `json:"id"`
 	Models []struct {
-		ID      string   `json:"id"`
-		Name    string   `json:"name"`
-		In      float64  `json:"cost_per_1m_in"`
-		Out     float64  `json:"cost_per_1m_out"`
-		Write   float64  `json:"cost_per_1m_in_cached"`
-		Read    float64  `json:"cost_per_1m_out_cached"`
+		ID   string  `json:"id"`
+		Name string  `json:"name"`
+		In   float64 `json:"cost_per_1m_in"`
+		Out  float64 `json:"cost_per_1m_out"`
+		// These two are what is put into a cache and what is read from one, or the latter and something else: see cached.
+		InCached  float64 `json:"cost_per_1m_in_cached"`
+		OutCached float64 `json:"cost_per_1m_out_cached"`
+
 		Context int      `json:"context_window"`
 		Output  int      `json:"default_max_tokens"`
 		Levels  []string `json:"reasoning_levels"`
@@ -50,7 +55,15 @@ func Convert(data []byte, from string, at time.Time) (made []byte, models int, e
 		fmt.Fprintf(&b, "\n%q:[", p.Name)
 		var known []Known
 		for _, m := range all[i].Models {
-			known = append(known, Known{m.ID, m.Name, m.Context, m.Output, m.Images, m.Reasons, m.Levels, [4]float64{m.In, m.Out, m.Read, m.Write}})
+			read, write := cached(p.Name, m.ID, m.In, m.InCached, m.OutCached)
+			k := Known{
+				ID: m.ID, Name: m.Name, Context: m.Context, Output: m.Output, Images: m.Images, Reasons: m.Reasons, Efforts: m.Levels,
+				Price: [4]float64{m.In, m.Out, read, write}, Long: tierOf(p.Name, m.ID, m.Context),
+			}
+			if err := k.check(p.Name); err != nil {
+				return nil, 0, err
+			}
+			known = append(known, k)
 		}
 		slices.SortFunc(known, func(a, b Known) int { return cmp.Compare(a.ID, b.ID) })
 		for j, k := range known {
@@ -72,4 +85,92 @@ func Convert(data []byte, from string, at time.Time) (made []byte, models int, e
 		return nil, 0, errors.New("it has no model of a provider that is known")
 	}
 	return b.Bytes(), models, nil
+}
+
+// half is the largest share of the usual price that a token costs that is read from a provider's own cache.
+const half = 0.5
+
+// cached returns what it costs to read from a cache, and to put into one; 0 stands for the usual price. In the source the
+// first of two numbers is the latter and the second one the former, or the first is the former and the second is nothing,
+// the price of what is written, or that of keeping something for an hour. What is cheaper to put there than to read at all
+// is the price of reading, or that of keeping.
+func cached(provider, id string, in, first, second float64) (read, write float64) {
+	switch {
+	case second > 0 && (second <= half*in || provider == aggregator && second <= in):
+		read = second
+	case first > 0 && first <= half*in:
+		read = first
+	default:
+		read = published[provider+"/"+id]
+	}
+	if first >= in && first <= 2*in {
+		write = first
+	}
+	return read, write
+}
+
+// aggregator is the provider whose models are served by many others, each with its own prices.
+const aggregator = "openrouter"
+
+// published are prices of what is read from a cache where the source has another price in their place.
+var published = map[string]float64{
+	"gemini/gemini-3.5-flash": 0.15, // the source has what it costs to keep something
+}
+
+// check returns what makes no sense in what is known of a model of a provider, or nil.
+func (k *Known) check(provider string) error {
+	in, out, read, write := k.Price[0], k.Price[1], k.Price[2], k.Price[3]
+	most := half * in
+	if provider == aggregator {
+		most = in
+	}
+	switch {
+	case k.ID == "" || k.Context <= 0:
+		return fmt.Errorf("%s/%s: it has no name or no window", provider, k.ID)
+	case in < 0 || in > 1000 || out < 0 || out > 10_000:
+		return fmt.Errorf("%s/%s: the prices %v make no sense", provider, k.ID, k.Price)
+	case read < 0 || read > most:
+		return fmt.Errorf("%s/%s: it costs %v to read from a cache, and %v otherwise", provider, k.ID, read, in)
+	case write != 0 && (write < in || write > 2*in || write < read):
+		return fmt.Errorf("%s/%s: it costs %v to put something into a cache, and %v to read it", provider, k.ID, write, in)
+	case k.Long != nil && (k.Long.Above < 100_000 || k.Long.Above >= k.Context || k.Long.Input < 1 || k.Long.Output < 1):
+		return fmt.Errorf("%s/%s: the tier %+v makes no sense", provider, k.ID, *k.Long)
+	}
+	return nil
+}
+
+// tiers are the prices of long requests, by what the names of models begin with. The source has none. They are those that
+// the providers publish: https://developers.openai.com/api/docs/pricing, https://ai.google.dev/gemini-api/docs/pricing,
+// https://docs.x.ai/docs/models.
+var tiers = []struct {
+	name string // of the provider and the model
+	pro  bool   // those only that have "pro" in their names, too
+	tier model.Tier
+}{
+	{"openai/gpt-5.4", false, model.Tier{Above: 272_000, Input: 2, Output: 1.5}},
+	{"openai/gpt-5.5", false, model.Tier{Above: 272_000, Input: 2, Output: 1.5}},
+	{"openai/gpt-5.6", false, model.Tier{Above: 272_000, Input: 2, Output: 1.5}},
+	{"gemini/gemini-2.5-pro", false, model.Tier{Above: 200_000, Input: 2, Output: 1.5}},
+	{"gemini/gemini-3", true, model.Tier{Above: 200_000, Input: 2, Output: 1.5}},
+	{"x-ai/grok-4", false, model.Tier{Above: 200_000, Input: 2, Output: 2}},
+	{"anthropic/claude-sonnet-4.5", false, model.Tier{Above: 200_000, Input: 2, Output: 1.5}},
+}
+
+// tierOf returns the price of long requests of a model; nil if there is none, or no request is that long.
+func tierOf(provider, id string, context int) *model.Tier {
+	name := provider + "/" + id
+	if provider == aggregator {
+		name = strings.Replace(id, "google/", "gemini/", 1)
+	}
+	for _, t := range tiers {
+		isOne := strings.HasPrefix(name, t.name) && (!t.pro || strings.Contains(name, "-pro"))
+		small := strings.Contains(name, "-mini") || strings.Contains(name, "-nano")
+		if isOne && !small && context > t.tier.Above {
+			return &t.tier
+		}
+	}
+	if name == "anthropic/claude-sonnet-4" && context > 200_000 {
+		return &model.Tier{Above: 200_000, Input: 2, Output: 1.5}
+	}
+	return nil
 }

@@ -22,14 +22,17 @@ var data []byte
 
 // A Known is what is known of a model.
 type Known struct {
-	ID      string     `json:"id"`
-	Name    string     `json:"name,omitempty"`
-	Context int        `json:"context,omitempty"`
-	Output  int        `json:"output,omitempty"`
-	Images  bool       `json:"images,omitempty"`
-	Reasons bool       `json:"reasons,omitempty"`
-	Efforts []string   `json:"efforts,omitempty"`
-	Price   [4]float64 `json:"price"` // read, written, read from a cache, put into one
+	ID      string   `json:"id"`
+	Name    string   `json:"name,omitempty"`
+	Context int      `json:"context,omitempty"`
+	Output  int      `json:"output,omitempty"`
+	Images  bool     `json:"images,omitempty"`
+	Reasons bool     `json:"reasons,omitempty"`
+	Efforts []string `json:"efforts,omitempty"`
+	// Price is what a million tokens cost: read, written, read from a cache, put into one. The last two are 0 where they cost
+	// what is read otherwise.
+	Price [4]float64  `json:"price"`
+	Long  *model.Tier `json:"long,omitempty"` // of long requests; nil if they cost the same
 }
 
 // A Catalog is what is known of all models, as of a date.
@@ -61,6 +64,9 @@ func (c *Catalog) With(file string) *Catalog {
 	both := &Catalog{Source: more.Source, Date: more.Date, Providers: maps.Clone(c.Providers)}
 	for name, models := range more.Providers {
 		all := slices.Clone(models)
+		for i := range all {
+			all[i].mend(name)
+		}
 		for _, k := range c.Providers[name] {
 			if !slices.ContainsFunc(models, func(n Known) bool { return n.ID == k.ID }) {
 				all = append(all, k)
@@ -70,6 +76,18 @@ func (c *Catalog) With(file string) *Catalog {
 		both.Providers[name] = all
 	}
 	return both
+}
+
+// mend corrects the prices of a file that an earlier program has made of the source, which had some in the wrong places. Prices
+// that make no sense are not known then.
+func (k *Known) mend(provider string) {
+	k.Price[2], k.Price[3] = cached(provider, k.ID, k.Price[0], k.Price[3], k.Price[2])
+	if k.Long == nil {
+		k.Long = tierOf(provider, k.ID, k.Context)
+	}
+	if k.check(provider) != nil {
+		k.Price, k.Long = [4]float64{}, nil
+	}
 }
 
 // dated is a name with the date of a version at its end.
@@ -105,6 +123,9 @@ func (c *Catalog) describe(i *model.Info) {
 	}
 	if k.Price != [4]float64{} {
 		i.Price = model.Price{Input: k.Price[0], Output: k.Price[1], CacheRead: k.Price[2], CacheWrite: k.Price[3], Currency: "USD"}
+		if k.Long != nil {
+			i.Price.Long = *k.Long
+		}
 	}
 	// What a provider has no price of its own for is read, or put into the cache, at the
 	// usual one.
