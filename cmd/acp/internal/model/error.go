@@ -30,6 +30,9 @@ type Error struct {
 	Status   int    // of HTTP; 0 if there was none, or the stream said it later
 	Code     string // the provider's word for it; may be empty
 	Message  string // the provider's, or what happened; one line, without keys
+	// Once says that the provider has a word for it that is not known, so that sending the same again may cost as much and help
+	// as little.
+	Once bool
 	// RetryAfter is how long the provider wants to be left alone; 0 if it did not say.
 	RetryAfter time.Duration
 	// Raw is the beginning of what the provider said, at most 4 KiB.
@@ -57,7 +60,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) Temporary() bool {
 	switch e.Kind {
 	case KindRate, KindOverloaded, KindNetwork, KindStalled:
-		return true
+		return !e.Once
 	}
 	return false
 }

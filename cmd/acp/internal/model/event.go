@@ -4,7 +4,7 @@ import "time"
 
 // An Event is a piece of an answer, or of the wait for it: a *[Began], *[TextDelta],
 // *[ThoughtDelta], *[ToolUseBegan], *[ToolInputDelta], *[ToolUse], *[Alive], *[Limits],
-// *[Retrying] or *[Done]. Events of kinds that a reader does not know are passed over.
+// *[Spent], *[Retrying] or *[Done]. Events of kinds that a reader does not know are passed over.
 type Event interface{ event() }
 
 // Began says that the provider has begun to answer.
@@ -37,6 +37,14 @@ type Limits struct {
 	Reset            time.Time // when there are more; zero if it did not say
 }
 
+// Spent says that an answer has ended before it was complete, whatever the reason is, and is billed nevertheless. It comes
+// before the [Retrying] or the error that says so, for each request that the provider had begun to answer.
+type Spent struct {
+	// Usage is what the provider has said of it so far, which may be less than is billed, or nothing.
+	Usage   Usage
+	Written int // bytes of text, thoughts and inputs of tools that had come
+}
+
 // Retrying says that the request failed and is sent again after a while. It occurs only
 // before the first piece of an answer, or with Discarded set.
 type Retrying struct {
@@ -67,6 +75,7 @@ func (*ToolInputDelta) event() {}
 func (*ToolUse) event()        {}
 func (*Alive) event()          {}
 func (*Limits) event()         {}
+func (*Spent) event()          {}
 func (*Retrying) event()       {}
 func (*Done) event()           {}
 

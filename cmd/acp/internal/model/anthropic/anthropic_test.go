@@ -202,3 +202,26 @@ func FuzzStream(f *testing.F) {
 		modeltest.Once(t, open(t, s).Generate(t.Context(), &model.Request{Prefix: &model.Prefix{}}))
 	})
 }
+
+// TestOnce: what the provider has an unknown word for is not sent again.
+func TestOnce(t *testing.T) {
+	for word, again := range map[string]bool{"overloaded_error": true, "api_error": true, "": true, "something_new": false, "invalid_request_error": false} {
+		if e := (&errorBody{Type: word}).explain(); e.Temporary() != again {
+			t.Errorf("%q: %+v", word, e)
+		}
+	}
+}
+
+// TestHour: what is kept in the cache for an hour is counted apart.
+func TestHour(t *testing.T) {
+	var u usage
+	text := `{"input_tokens":1,"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_5m_input_tokens":40,"ephemeral_1h_input_tokens":60}}`
+	if err := json.Unmarshal([]byte(text), &u); err != nil {
+		t.Fatal(err)
+	}
+	d := new(decoder)
+	d.count(&u)
+	if got, want := d.Used(), (model.Usage{Input: 1, CacheWrite: 100, CacheHour: 60, Known: true}); got != want {
+		t.Errorf("%+v", got)
+	}
+}

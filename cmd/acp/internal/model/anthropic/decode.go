@@ -50,7 +50,10 @@ type usage struct {
 	CacheWrite *int `json:"cache_creation_input_tokens"`
 	CacheRead  *int `json:"cache_read_input_tokens"`
 	Output     *int `json:"output_tokens"`
-	Details    *struct {
+	Kept       *struct {
+		Hour int `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"` // CacheWrite, by how long it is kept
+	Details *struct {
 		Thinking int `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 }
@@ -227,6 +230,9 @@ func (d *decoder) End(pass func(model.Event)) error {
 	return nil
 }
 
+// Used implements [stream.Decoder].
+func (d *decoder) Used() model.Usage { return d.usage }
+
 func (d *decoder) finish(pass func(model.Event)) {
 	reason, detail := reasonOf(d.reason), d.detail
 	if reason == model.MaxTokens && d.reason != "max_tokens" && detail == "" {
@@ -295,6 +301,10 @@ func (d *decoder) count(u *usage) {
 	set(&d.usage.CacheRead, u.CacheRead)
 	set(&d.usage.CacheWrite, u.CacheWrite)
 	set(&d.usage.Output, u.Output)
+	if u.Kept != nil {
+		d.usage.CacheHour = u.Kept.Hour
+	}
+	d.usage.CacheHour = min(max(d.usage.CacheHour, 0), d.usage.CacheWrite)
 	if u.Details != nil {
 		d.usage.Reasoning = u.Details.Thinking
 	}

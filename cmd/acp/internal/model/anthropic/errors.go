@@ -35,7 +35,7 @@ func (b *errorBody) explain() *model.Error {
 	e := &model.Error{Kind: kinds[b.Type], Code: b.Type, Message: strings.Join(strings.Fields(b.Message), " ")}
 	switch {
 	case e.Kind == "":
-		e.Kind = model.KindOverloaded
+		e.Kind, e.Once = model.KindOverloaded, b.Type != ""
 	case e.Kind == model.KindRequest && stream.Overflow(b.Message):
 		e.Kind = model.KindOverflow
 	case e.Kind == model.KindRequest && strings.Contains(strings.ToLower(b.Message), "credit balance"):

@@ -307,6 +307,9 @@ func (d *decoder) Event(_ string, data []byte, pass func(model.Event)) error {
 // End implements [stream.Decoder].
 func (d *decoder) End(func(model.Event)) error { return nil }
 
+// Used implements [stream.Decoder]: the last line alone says it.
+func (d *decoder) Used() model.Usage { return model.Usage{} }
+
 func (d *decoder) done(l *line) *model.Done {
 	m := &model.Message{Role: model.Assistant}
 	if d.thought.Text != "" {

@@ -55,6 +55,7 @@ type callDelta struct {
 type chatUsage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
 	Details    struct {
 		Cached  int `json:"cached_tokens"`
 		Written int `json:"cache_write_tokens"`
@@ -70,8 +71,17 @@ func (u *chatUsage) usage() model.Usage {
 	written := min(max(u.Details.Written, 0), max(u.Prompt, 0)-cached)
 	return model.Usage{
 		Input: max(u.Prompt, 0) - cached - written, CacheRead: cached, CacheWrite: written,
-		Output: max(u.Completion, 0), Reasoning: max(u.CompletionDetails.Reasoning, 0), Known: true,
+		Output: writtenOf(u.Completion, u.CompletionDetails.Reasoning, u.Total-max(u.Prompt, 0)), Reasoning: max(u.CompletionDetails.Reasoning, 0), Known: true,
 	}
+}
+
+// writtenOf returns how many tokens were written: some servers leave thoughts out of what they call the completion, and have
+// them in the total, or apart.
+func writtenOf(completion, reasoning, rest int) int {
+	if reasoning > completion {
+		completion += reasoning
+	}
+	return max(completion, rest, 0)
 }
 
 // maxCalls bounds the tools that one answer asks for.
@@ -120,6 +130,9 @@ func (d *chatDecoder) Event(_ string, data []byte, pass func(model.Event)) error
 	if err := json.Unmarshal(data, &c); err != nil {
 		return senseless(data, err)
 	}
+	if c.Usage != nil {
+		d.usage = c.Usage.usage()
+	}
 	if c.Error == nil && (c.Object == "error" || c.Type == "error") {
 		c.Error = &errorBody{Message: c.Message, Type: c.Type, Code: c.Code}
 	}
@@ -129,9 +142,6 @@ func (d *chatDecoder) Event(_ string, data []byte, pass func(model.Event)) error
 	if !d.began {
 		d.began = true
 		pass(&model.Began{ID: c.ID, Model: c.Model})
-	}
-	if c.Usage != nil {
-		d.usage = c.Usage.usage()
 	}
 	passed := false
 	heard := func(e model.Event) { passed = true; pass(e) }
@@ -330,6 +340,9 @@ func (d *chatDecoder) End(pass func(model.Event)) error {
 	}
 	return nil
 }
+
+// Used implements [stream.Decoder].
+func (d *chatDecoder) Used() model.Usage { return d.usage }
 
 func (d *chatDecoder) finish(pass func(model.Event)) {
 	if rest := d.tag.rest(); d.tag.state == tagOpen {

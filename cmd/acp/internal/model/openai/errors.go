@@ -83,8 +83,14 @@ func (b *errorBody) explain() *model.Error {
 // failure returns the error that an event says.
 func (b *errorBody) failure() *model.Error {
 	e := b.explain()
-	if e.Kind == "" {
-		e.Kind = model.KindOverloaded
+	switch word := strings.ToLower(e.Code); {
+	case e.Kind != "":
+	case strings.HasSuffix(word, "policy_violation"):
+		e.Kind = model.KindRefused
+	case strings.HasPrefix(word, "invalid_"), strings.HasPrefix(word, "unsupported_"), strings.HasPrefix(word, "image_"):
+		e.Kind = model.KindRequest
+	default:
+		e.Kind, e.Once = model.KindOverloaded, word != "" && word != "error"
 	}
 	if e.Message == "" {
 		e.Message = "the provider says that it failed, and not why"

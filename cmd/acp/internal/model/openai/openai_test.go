@@ -341,3 +341,47 @@ func FuzzResponses(f *testing.F) {
 		modeltest.Once(t, openResponses(t, s).Generate(t.Context(), &model.Request{Prefix: &model.Prefix{}}))
 	})
 }
+
+// TestWritten: thoughts that are not part of what a server calls the completion are counted as written.
+func TestWritten(t *testing.T) {
+	for _, tt := range []struct {
+		usage string
+		want  model.Usage
+	}{
+		{`{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`, model.Usage{Input: 32, Output: 103, Reasoning: 94, Known: true}},
+		{`{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135}`, model.Usage{Input: 32, Output: 103, Known: true}},
+		{`{"prompt_tokens":32,"completion_tokens":9,"completion_tokens_details":{"reasoning_tokens":94}}`, model.Usage{Input: 32, Output: 103, Reasoning: 94, Known: true}},
+		{`{"prompt_tokens":32,"completion_tokens":103,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`, model.Usage{Input: 32, Output: 103, Reasoning: 94, Known: true}},
+		{`{"prompt_tokens":32,"completion_tokens":103,"total_tokens":0}`, model.Usage{Input: 32, Output: 103, Known: true}},
+		{`{"prompt_tokens":-1,"completion_tokens":-2,"total_tokens":-3}`, model.Usage{Known: true}},
+	} {
+		var u chatUsage
+		if err := json.Unmarshal([]byte(tt.usage), &u); err != nil {
+			t.Fatal(err)
+		}
+		if got := u.usage(); got != tt.want {
+			t.Errorf("%s: %+v", tt.usage, got)
+		}
+		var r responseUsage
+		if err := json.Unmarshal([]byte(strings.NewReplacer("prompt_tokens", "input_tokens", "completion_tokens", "output_tokens").Replace(tt.usage)), &r); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.usage(); got != tt.want {
+			t.Errorf("Responses: %s: %+v", tt.usage, got)
+		}
+	}
+}
+
+// TestOnce: what a server has an unknown word for is not sent again.
+func TestOnce(t *testing.T) {
+	for code, again := range map[string]bool{
+		"server_error": true, "overloaded": true, "rate_limit_exceeded": true, "": true,
+		"invalid_image_format": false, "image_too_large": false, "invalid_base64_image": false, "image_content_policy_violation": false,
+		"unsupported_parameter": false, "something_new": false,
+	} {
+		e := (&errorBody{Message: "no", Code: json.RawMessage(`"` + code + `"`)}).failure()
+		if e.Temporary() != again || e.Kind == "" {
+			t.Errorf("%q: %+v", code, e)
+		}
+	}
+}

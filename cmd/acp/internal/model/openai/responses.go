@@ -239,6 +239,7 @@ type responseEvent struct {
 type responseUsage struct {
 	Input        int `json:"input_tokens"`
 	Output       int `json:"output_tokens"`
+	Total        int `json:"total_tokens"`
 	InputDetails struct {
 		Cached  int `json:"cached_tokens"`
 		Written int `json:"cache_write_tokens"`
@@ -249,11 +250,12 @@ type responseUsage struct {
 }
 
 func (u *responseUsage) usage() model.Usage {
-	cached := min(max(u.InputDetails.Cached, 0), u.Input)
-	written := min(max(u.InputDetails.Written, 0), u.Input-cached)
+	read := max(u.Input, 0)
+	cached := min(max(u.InputDetails.Cached, 0), read)
+	written := min(max(u.InputDetails.Written, 0), read-cached)
 	return model.Usage{
-		Input: u.Input - cached - written, CacheRead: cached, CacheWrite: written,
-		Output: u.Output, Reasoning: u.OutputDetails.Reasoning, Known: true,
+		Input: read - cached - written, CacheRead: cached, CacheWrite: written,
+		Output: writtenOf(u.Output, u.OutputDetails.Reasoning, u.Total-read), Reasoning: max(u.OutputDetails.Reasoning, 0), Known: true,
 	}
 }
 
@@ -292,6 +294,9 @@ func (d *responseDecoder) Event(_ string, data []byte, pass func(model.Event)) e
 	var e responseEvent
 	if err := json.Unmarshal(data, &e); err != nil {
 		return senseless(data, err)
+	}
+	if e.Response != nil && e.Response.Usage != nil { // also of an answer that has failed
+		d.usage = e.Response.Usage.usage()
 	}
 	switch e.Type {
 	case "response.created", "response.in_progress", "response.queued":
@@ -489,6 +494,9 @@ func keptThought(data json.RawMessage) json.RawMessage {
 // End reports that the answer is not complete: this interface always says when it is.
 func (d *responseDecoder) End(func(model.Event)) error { return nil }
 
+// Used implements [stream.Decoder].
+func (d *responseDecoder) Used() model.Usage { return d.usage }
+
 func (d *responseDecoder) finish(e *responseEvent, pass func(model.Event)) error {
 	done := &model.Done{Reason: model.EndTurn}
 	if r := e.Response; r != nil {
@@ -498,9 +506,6 @@ func (d *responseDecoder) finish(e *responseEvent, pass func(model.Event)) error
 					return err
 				}
 			}
-		}
-		if r.Usage != nil {
-			d.usage = r.Usage.usage()
 		}
 		if r.Incomplete != nil || r.Status == "incomplete" {
 			done.Reason = model.MaxTokens

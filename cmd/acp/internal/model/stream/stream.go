@@ -18,6 +18,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +84,8 @@ type Decoder interface {
 	// complete all the same, and otherwise returns an error, or nil for one that says that
 	// the stream broke off.
 	End(pass func(model.Event)) error
+	// Used returns what the provider has said so far of what the answer has used.
+	Used() model.Usage
 }
 
 // Generate sends a request and decodes its answer, with a new decoder for each try.
@@ -94,6 +97,9 @@ func (c *Client) Generate(ctx context.Context, call *Call, decoder func() Decode
 			t := &try{c: c, decoder: decoder(), yield: yield}
 			err := t.run(ctx, call)
 			if err == nil || t.left {
+				return
+			}
+			if spent := t.spent(err); spent != nil && !yield(spent, nil) {
 				return
 			}
 			if ctx.Err() != nil {
@@ -140,6 +146,8 @@ type try struct {
 	passed  bool // a piece of the answer was passed on
 	tool    bool // a ToolUse was passed on, which may have begun
 	done    bool
+	began   bool // the provider has begun to answer
+	written int  // bytes of the answer that were passed on
 }
 
 // errLeft ends the reading of an answer that nobody wants any more.
@@ -149,15 +157,34 @@ func (t *try) pass(e model.Event) {
 	if t.left || t.done {
 		return
 	}
-	switch e.(type) {
-	case *model.TextDelta, *model.ThoughtDelta, *model.ToolUseBegan, *model.ToolInputDelta:
+	switch e := e.(type) {
+	case *model.TextDelta:
+		t.passed, t.written = true, t.written+len(e.Text)
+	case *model.ThoughtDelta:
+		t.passed, t.written = true, t.written+len(e.Text)
+	case *model.ToolInputDelta:
+		t.passed, t.written = true, t.written+len(e.JSON)
+	case *model.ToolUseBegan:
 		t.passed = true
+	case *model.Began:
+		t.began = true
 	case *model.ToolUse:
 		t.passed, t.tool = true, true
 	case *model.Done:
 		t.done = true
 	}
 	t.left = !t.yield(e, nil)
+}
+
+// spent returns what a try has used that has failed; nil if it is not billed: the provider has answered with an error only.
+func (t *try) spent(err error) *model.Spent {
+	e := &model.Spent{Usage: t.decoder.Used(), Written: t.written}
+	said, ok := errors.AsType[*model.Error](err)
+	broke := !ok || said.Kind == model.KindNetwork || said.Kind == model.KindStalled
+	if t.done || !e.Usage.Known && e.Written == 0 && !(t.began && broke) {
+		return nil
+	}
+	return e
 }
 
 func (t *try) run(ctx context.Context, call *Call) error {
@@ -264,18 +291,29 @@ func (c *Client) events(r io.Reader) iter.Seq2[sse.Event, error] {
 	}
 }
 
-// withoutKeys removes keys from what a provider has said: some repeat them.
+// withoutKeys removes keys from what a provider has said: some repeat them. Any header may have one that the user has set.
 func withoutKeys(e *model.Error, h http.Header) {
-	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
-		key := strings.TrimSpace(strings.TrimPrefix(h.Get(name), "Bearer "))
-		if len(key) < minKey {
+	for name, values := range h {
+		if slices.Contains(keyless, name) {
 			continue
 		}
-		e.Message = strings.ReplaceAll(e.Message, key, "[key]")
-		e.Code = strings.ReplaceAll(e.Code, key, "[key]")
-		e.Raw = bytes.ReplaceAll(e.Raw, []byte(key), []byte("[key]"))
+		for _, key := range values {
+			key = strings.TrimSpace(key)
+			if _, after, ok := strings.Cut(key, " "); ok && (name == "Authorization" || name == "Proxy-Authorization" || strings.HasPrefix(key, "Bearer ")) {
+				key = strings.TrimSpace(after)
+			}
+			if len(key) < minKey {
+				continue
+			}
+			e.Message = strings.ReplaceAll(e.Message, key, "[key]")
+			e.Code = strings.ReplaceAll(e.Code, key, "[key]")
+			e.Raw = bytes.ReplaceAll(e.Raw, []byte(key), []byte("[key]"))
+		}
 	}
 }
+
+// keyless are headers that have no key: what they have may be a word of an error.
+var keyless = []string{"Accept", "Content-Type", "User-Agent", "Anthropic-Version", "Anthropic-Beta", "Traceparent", "Tracestate"}
 
 // minKey is how long a key has to be at least to be looked for: shorter ones are words.
 const minKey = 8

@@ -132,6 +132,8 @@ func (w *words) Event(name string, data []byte, pass func(model.Event)) error {
 	return nil
 }
 
+func (*words) Used() model.Usage { return model.Usage{} }
+
 func (w *words) End(pass func(model.Event)) error {
 	if strings.HasSuffix(w.seen.String(), "fin") {
 		pass(&model.Done{Reason: model.MaxTokens})
@@ -152,6 +154,8 @@ func run(ctx context.Context, c *Client, limit int) (lines []string) {
 			lines = append(lines, "alive")
 		case *model.Retrying:
 			lines = append(lines, fmt.Sprintf("again %d: %s discarded %t", e.Attempt, e.Err.Kind, e.Discarded))
+		case *model.Spent:
+			continue // TestSpent
 		case *model.Limits:
 			lines = append(lines, fmt.Sprintf("limits %d", e.Requests))
 		case *model.Done:
@@ -370,6 +374,8 @@ func (failing) Event(_ string, data []byte, _ func(model.Event)) error {
 	return &model.Error{Kind: model.KindRequest, Message: string(data), Raw: data}
 }
 
+func (failing) Used() model.Usage { return model.Usage{} }
+
 func (failing) End(func(model.Event)) error { return nil }
 
 // TestTrace: requests have the trace of their context, and nothing that is none.
@@ -398,3 +404,65 @@ func TestTrace(t *testing.T) {
 type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestSpent: what an answer has used that is not complete is said before the error or the next try, once for each that the
+// provider had begun.
+func TestSpent(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		answers []answer
+		cancel  bool
+		want    string
+	}{
+		{"whole", []answer{{pieces: []piece{{text: event("a")}, {text: event("done")}}}}, false, "done"},
+		{"broken off twice", []answer{{pieces: []piece{{text: event("abc")}}}, {pieces: []piece{{text: event("ab")}}}, {pieces: []piece{{text: event("done")}}}}, false,
+			"spent 4, again 2, spent 3, again 3, done"},
+		{"refused", []answer{{status: 529, header: http.Header{"Content-Type": {"application/json"}}}, {pieces: []piece{{text: event("done")}}}}, false, "again 2, done"},
+		{"an error at once", []answer{{pieces: []piece{{text: event("overloaded")}}}, {pieces: []piece{{text: event("done")}}}}, false, "again 2, done"},
+		{"an error later", []answer{{pieces: []piece{{text: event("abc")}, {text: event("bad")}}}}, false, "spent 4, error"},
+		{"cancelled", []answer{{pieces: []piece{{text: event("abc")}, {after: time.Hour, text: event("done")}}}}, true, "spent 4, error"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				c := &Client{Provider: "p", Model: "m", HTTP: &http.Client{Transport: &server{answers: tt.answers}}}
+				var got []string
+				for e, err := range c.Generate(ctx, &Call{URL: "https://example.org/"}, func() Decoder { return new(words) }) {
+					switch e := e.(type) {
+					case *model.TextDelta:
+						if tt.cancel {
+							cancel()
+						}
+					case *model.Spent:
+						got = append(got, fmt.Sprintf("spent %d", e.Written))
+					case *model.Retrying:
+						got = append(got, fmt.Sprintf("again %d", e.Attempt))
+					case *model.Done:
+						got = append(got, "done")
+					}
+					if err != nil {
+						got = append(got, "error")
+					}
+				}
+				if diff := cmp.Diff(tt.want, strings.Join(got, ", ")); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
+// TestAnyKey: a key that a server repeats is in no error, whatever header it was sent in.
+func TestAnyKey(t *testing.T) {
+	for _, name := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Cf-Aig-Authorization", "My-Own"} {
+		h := http.Header{}
+		h.Set(name, "Bearer secret-value-7")
+		h.Set("Content-Type", "application/json")
+		e := &model.Error{Message: "wrong: secret-value-7 in application/json", Code: "secret-value-7", Raw: []byte("x secret-value-7")}
+		withoutKeys(e, h)
+		if text := e.Message + e.Code + string(e.Raw); strings.Contains(text, "secret") || !strings.Contains(text, "application/json") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
