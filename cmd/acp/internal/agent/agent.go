@@ -58,6 +58,8 @@ type Options struct {
 	Home guide.Home
 	// Limits bound each turn with the model.
 	Limits loop.Limits
+	// Session is what a session may cost in all; 0 is no limit. No request is sent once it has.
+	Session float64
 }
 
 // DefaultDir returns the directory in which the program keeps the agent's sessions, or ""
@@ -89,7 +91,7 @@ func New(o Options) (*acp.Agent, error) {
 	}
 	b := &builtin{
 		store: newStore(o.Dir), log: o.Logger, policy: o.Policy, told: o.Told,
-		models: o.Models, limits: o.Limits, web: tool.NewWeb(false), home: o.Home,
+		models: o.Models, limits: o.Limits, most: o.Session, web: tool.NewWeb(false), home: o.Home,
 	}
 	prompts := acp.SystemPromptNone
 	if o.Models != nil {
@@ -134,6 +136,7 @@ type builtin struct {
 	told   bool // the client has the same policy
 	models model.Source
 	limits loop.Limits
+	most   float64 // that a session may cost
 	web    *http.Client
 	home   guide.Home
 

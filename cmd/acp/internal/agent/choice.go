@@ -143,7 +143,13 @@ func (s *session) setModel(id acp.SessionConfigID, value string) (more bool, err
 		if c.ref == value {
 			return false, nil
 		}
-		if err := s.use(value); err != nil {
+		was := *c
+		err := s.use(value)
+		if err == nil {
+			err = s.agent.priced(c.model.Info())
+		}
+		if err != nil {
+			*c = was
 			return false, err
 		}
 		c.own = true

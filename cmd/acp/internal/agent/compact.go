@@ -13,21 +13,21 @@ import (
 
 // Fit implements [loop.Host]: a conversation that nearly fills the window is replaced by a
 // short one.
-func (m *modelTurn) Fit(ctx context.Context, messages []*model.Message, overflow bool) ([]*model.Message, model.Usage, error) {
+func (m *modelTurn) Fit(ctx context.Context, messages []*model.Message, overflow bool) ([]*model.Message, []model.Usage, error) {
 	prefix := m.prefix(ctx)
 	m.s.mu.Lock()
 	size := m.s.talk.meter.Estimate(prefix, messages)
 	m.s.mu.Unlock()
 	most := m.model.Info().Context
 	if !overflow && (most == 0 || size < int(float64(most)*window.Full)) {
-		return messages, model.Usage{}, nil
+		return messages, nil, nil
 	}
 	return m.compact(ctx, messages, size, overflow)
 }
 
 // compact replaces a conversation of an estimated size by a short one. An error says that
 // nothing was won, or that it was cancelled.
-func (m *modelTurn) compact(ctx context.Context, messages []*model.Message, size int, overflow bool) ([]*model.Message, model.Usage, error) {
+func (m *modelTurn) compact(ctx context.Context, messages []*model.Message, size int, overflow bool) ([]*model.Message, []model.Usage, error) {
 	s, info, prefix := m.s, m.model.Info(), m.prefix(ctx)
 	s.mu.Lock()
 	meter := s.talk.meter
@@ -87,35 +87,46 @@ func (m *modelTurn) compact(ctx context.Context, messages []*model.Message, size
 }
 
 // summarize asks the model for a summary, in a request that begins like the one before.
-func (m *modelTurn) summarize(ctx context.Context, p *model.Prefix, messages []*model.Message) (string, model.Usage, error) {
+func (m *modelTurn) summarize(ctx context.Context, p *model.Prefix, messages []*model.Message) (string, []model.Usage, error) {
 	r := &model.Request{
 		Prefix: p, Messages: messages, Tail: []model.Part{&model.Text{Text: window.Ask}}, Effort: m.effort,
 		CacheKey: string(m.s.acp.ID()),
 	}
 	var text strings.Builder
-	var usage model.Usage
+	var used []model.Usage
+	var broken []*model.Spent
+	bill := func(like model.Usage) {
+		for _, e := range broken {
+			u := m.Bill(e, like)
+			m.Lost(u)
+			used = append(used, u)
+		}
+	}
 	for e, err := range m.model.Generate(ctx, r) {
 		if err != nil {
-			return "", usage, err
+			bill(model.Usage{})
+			return "", used, err
 		}
 		switch e := e.(type) {
 		case *model.TextDelta:
 			text.WriteString(e.Text)
+		case *model.Spent:
+			broken = append(broken, e)
 		case *model.Retrying:
+			if m.isSpent(broken) { // leaving the loop is not asking again
+				bill(model.Usage{})
+				return "", used, e.Err
+			}
 			if e.Discarded {
 				text.Reset()
 			}
 		case *model.Done:
-			usage = e.Usage
+			bill(e.Usage)
+			m.bill(e.Usage, false)
+			used = append(used, e.Usage)
 		}
 	}
-	if usage.Known {
-		m.s.keepRecord("usage", usedBy(m.model.Info(), usage))
-		m.s.mu.Lock()
-		m.s.talk.count(usage)
-		m.s.mu.Unlock()
-	}
-	return strings.TrimSpace(text.String()), usage, nil
+	return strings.TrimSpace(text.String()), used, nil
 }
 
 // changedLines returns the files that tools have changed as text, with those that are not
@@ -162,15 +173,13 @@ func runCompact(k *task) error {
 		return nil
 	}
 	m := k.s.agent.newTurn(k.turn, k.scribe)
+	if err := m.priced(); err != nil {
+		return err
+	}
 	prefix := m.prefix(k.ctx)
 	k.s.mu.Lock()
 	size := k.s.talk.meter.Estimate(prefix, messages)
 	k.s.mu.Unlock()
-	_, usage, err := m.compact(k.ctx, messages, size, false)
-	if cost, ok := m.model.Info().Price.Of(usage); ok {
-		k.s.mu.Lock()
-		k.s.talk.cost += cost
-		k.s.mu.Unlock()
-	}
+	_, _, err := m.compact(k.ctx, messages, size, false)
 	return err
 }

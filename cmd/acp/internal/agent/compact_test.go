@@ -177,6 +177,23 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+// TestCountsUncached: a server that counts only what was not in its cache is not taken for one that has left out something: the
+// answer is kept, with a warning.
+func TestCountsUncached(t *testing.T) {
+	w, with := scripted(t, "say one\nusage input=300 output=1\n---\nuse write {\"path\":\"a\",\"text\":\"b\"}\nusage input=40 output=5\n---\nsay two\nusage input=35 output=5")
+	k := start(t, 2, with)
+	w.Model = localModel{w.Model}
+	if got := k.tell("First."); !strings.Contains(got, "one") || strings.Count(got, "notice: The server may not have read the whole conversation.") != 1 {
+		t.Error(got)
+	}
+	if got := k.tell("Second."); !strings.Contains(got, "two") || strings.Contains(got, "notice:") {
+		t.Error(got)
+	}
+	if k.read("a") != "b\n" && k.read("a") != "b" {
+		t.Error("the tool was not run")
+	}
+}
+
 type localModel struct{ model.Model }
 
 func (m localModel) Info() model.Info {

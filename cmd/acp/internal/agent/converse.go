@@ -85,8 +85,7 @@ type modelTurn struct {
 	turn   *acp.Turn
 	model  model.Model
 	effort string
-
-	cost   float64 // of earlier turns
+	limit  float64 // of what the session may cost; 0 is none
 	drafts tool.Drafts
 }
 
@@ -95,7 +94,13 @@ func (b *builtin) newTurn(t *acp.Turn, w *scribe) *modelTurn {
 	m := &modelTurn{scribe: w, b: b, turn: t}
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
-	m.model, m.effort, m.cost = w.s.choice.model, w.s.choice.effort, w.s.talk.cost
+	m.model, m.effort = w.s.choice.model, w.s.choice.effort
+	if b.limits.Cost > 0 {
+		m.limit = w.s.talk.cost + b.limits.Cost
+	}
+	if b.most > 0 && (m.limit == 0 || b.most < m.limit) {
+		m.limit = b.most
+	}
 	return m
 }
 
@@ -110,6 +115,9 @@ func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe, said wis
 		ctx = model.WithTrace(ctx, t.Parent, t.State)
 	}
 	m := b.newTurn(t, w)
+	if err := m.priced(); err != nil {
+		return "", err
+	}
 	s.mu.Lock()
 	first := len(s.talk.messages) == 0
 	s.mu.Unlock()
@@ -124,17 +132,50 @@ func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe, said wis
 		return "", err
 	}
 	s.mu.Lock()
-	messages := s.talk.messages
+	messages, limits := s.talk.messages, b.limits
+	if m.limit > 0 {
+		if limits.Cost = m.limit - s.talk.cost; limits.Cost <= 0 {
+			limits.Cost = loop.Nothing
+		}
+	}
 	s.mu.Unlock()
 	end, err := loop.Run(ctx, &loop.Turn{
 		Model: m.model, Prefix: m.prefix(ctx), Messages: messages, Effort: m.effort,
-		CacheKey: string(s.acp.ID()), Limits: b.limits, Host: m,
+		CacheKey: string(s.acp.ID()), Limits: limits, Host: m,
 	})
 	m.report(end)
 	if err != nil {
 		return "", failure(err)
 	}
 	return m.stop(end), nil
+}
+
+// priced returns why the turn must not ask the model, or nil: a limit of the cost could not be kept without a price.
+func (m *modelTurn) priced() error { return m.b.priced(m.model.Info()) }
+
+func (b *builtin) priced(info model.Info) error {
+	if b.limits.Cost <= 0 || info.Price.Currency != "" {
+		return nil
+	}
+	return &acp.Failure{
+		Message: fmt.Sprintf("the price of %s is not known, so the limit model.max_cost could not be kept: choose another model, or remove the limit", nameOf(info)),
+		Reason:  "model_price",
+	}
+}
+
+// isSpent reports whether the session has cost as much as it may, with what answers may cost that were broken off.
+func (m *modelTurn) isSpent(broken []*model.Spent) bool {
+	if m.limit <= 0 {
+		return false
+	}
+	m.s.mu.Lock()
+	cost := m.s.talk.cost
+	m.s.mu.Unlock()
+	for _, e := range broken {
+		more, _ := m.model.Info().Price.Of(m.Bill(e, model.Usage{}))
+		cost += more
+	}
+	return cost >= m.limit
 }
 
 // stop returns why the turn ended, and tells the user where that needs words.
@@ -150,7 +191,13 @@ func (m *modelTurn) stop(end *loop.End) acp.StopReason {
 		m.tell("I stopped after %d requests to the model, which is the limit for a prompt. Say “continue” to give me more.", end.Requests)
 		return acp.StopMaxTurnRequests
 	case loop.Cost:
-		m.tell("I stopped because this prompt has cost %.2f %s, which is the limit.", end.Cost, m.model.Info().Price.Currency)
+		what, cost := "prompt", end.Cost
+		if m.b.most > 0 && m.limit == m.b.most {
+			m.s.mu.Lock()
+			what, cost = "session", m.s.talk.cost
+			m.s.mu.Unlock()
+		}
+		m.tell("I stopped because this %s has cost %.2f %s, which is the limit.", what, cost, m.model.Info().Price.Currency)
 		return acp.StopMaxTurnRequests
 	case loop.Repeats:
 		m.tell("I stopped because the same call of the tool %s has failed again and again.", prose.Inline(end.Detail))
@@ -246,34 +293,88 @@ func (m *modelTurn) Keep(msg *model.Message) error {
 	return nil
 }
 
-func (m *modelTurn) Used(u model.Usage, cost float64) error {
+func (m *modelTurn) Used(u model.Usage) error {
 	info, prefix := m.model.Info(), m.prefix(m.ctx)
-	if u.Known {
-		m.s.keepRecord("usage", usedBy(info, u))
-	}
 	m.s.mu.Lock()
-	cut := info.Local && (window.Cut(prefix, m.s.talk.messages, u) || m.s.talk.meter.Shrunk(u))
+	doubt, before := u.Known && info.Local && (window.Cut(prefix, m.s.talk.messages, u) || m.s.talk.meter.Shrunk(u)), m.s.talk.doubt
+	cut := doubt && window.Filled(u.Read(), before, info.Context)
+	if m.s.talk.doubt = 0; doubt {
+		m.s.talk.doubt = u.Read()
+	}
 	m.s.talk.cache.see(u, nameOf(info), info.CacheMin, time.Now())
-	m.s.talk.meter.Saw(prefix, m.s.talk.messages, u)
-	m.s.talk.count(u)
-	m.s.talk.cost = m.cost + cost
+	if !doubt { // a part of the request teaches nothing about the whole
+		m.s.talk.meter.Saw(prefix, m.s.talk.messages, u)
+	}
 	m.s.mu.Unlock()
-	if cut {
+	m.bill(u, false)
+	switch {
+	case cut:
 		return &model.Error{
 			Kind: model.KindOverflow, Provider: info.Provider, Model: info.ID,
 			Message: fmt.Sprintf("the server has read only %d tokens of a longer conversation, and left out the rest without a word: its context window is too small. Start it with a larger one", u.Read()),
 		}
+	case doubt && before == 0:
+		m.out.EndMessage()
+		_ = m.out.Notice(acp.NoticeSeverityWarning, "The server may not have read the whole conversation.",
+			fmt.Sprintf("It says that it has read %d tokens, which is less than was sent. Either it counts only what was not in its cache, or its context window is too small.", u.Read()))
 	}
-	if !u.Known {
-		return nil
-	}
-	var c *acp.Cost
-	if info.Price.Currency != "" {
-		c = &acp.Cost{Amount: m.cost + cost, Currency: info.Price.Currency}
-	}
-	_ = m.out.Usage(uint64(u.Read()+u.Output), uint64(info.Context), c)
 	return nil
 }
+
+// bill counts what an answer has used: in the journal, in what the session has cost, and for the client. lost says that it
+// was broken off, so that it says nothing about the conversation.
+func (m *modelTurn) bill(u model.Usage, lost bool) {
+	info := m.model.Info()
+	if u.Known {
+		r := usedBy(info, u)
+		r.Lost = lost
+		m.s.keepRecord("usage", r)
+	}
+	m.s.mu.Lock()
+	was := m.s.talk.window
+	m.s.talk.count(u)
+	cost, priced := info.Price.Of(u)
+	m.s.talk.cost += cost
+	cost = m.s.talk.cost
+	if lost {
+		m.s.talk.window = was
+	}
+	window := m.s.talk.window
+	m.s.mu.Unlock()
+	if !u.Known {
+		return
+	}
+	var c *acp.Cost
+	if priced {
+		c = &acp.Cost{Amount: cost, Currency: info.Price.Currency}
+	}
+	_ = m.out.Usage(uint64(window), uint64(info.Context), c)
+}
+
+// Bill estimates what the provider has not said of an answer that was broken off. The request is that of an answer which
+// followed, or has as many tokens as the meter says; what the one before has read is in the cache, if there is one.
+func (m *modelTurn) Bill(e *model.Spent, like model.Usage) model.Usage {
+	u, prefix := e.Usage, m.prefix(m.ctx)
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	meter := &m.s.talk.meter
+	if !u.Known || u.Read() == 0 {
+		u.Input = meter.Estimate(prefix, m.s.talk.messages)
+		switch cache := &m.s.talk.cache; {
+		case like.Known && like.Read() > 0:
+			u.Input, u.CacheRead, u.CacheWrite, u.CacheHour = like.Input, like.CacheRead, like.CacheWrite, like.CacheHour
+		case cache.works && time.Since(cache.at) < cacheLife:
+			u.CacheRead = min(cache.read, u.Input)
+			u.Input -= u.CacheRead
+		}
+	}
+	u.Known = true
+	u.Output = max(u.Output, window.Written(e.Written))
+	return u
+}
+
+// Lost counts what Bill has returned.
+func (m *modelTurn) Lost(u model.Usage) { m.bill(u, true) }
 
 // ownTools returns the agent's own tools: those that the client and the model can use.
 func (m *modelTurn) ownTools() []modelTool {

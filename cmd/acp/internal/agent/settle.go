@@ -26,6 +26,7 @@ type conversation struct {
 	tools    []modelTool   // those of prefix
 	meter    window.Meter
 	cache    cache
+	doubt    int           // tokens of the last answer, if the server may not have read all of the request; or 0
 	changed  []changedFile // files that tools have changed, in the order of their first change
 }
 
@@ -65,17 +66,20 @@ type used struct {
 	CacheWrite int     `json:"cacheWrite,omitempty"`
 	Output     int     `json:"output"`
 	Reasoning  int     `json:"reasoning,omitempty"`
+	CacheHour  int     `json:"cacheHour,omitempty"`
 	Cost       float64 `json:"cost,omitempty"`
+	// Lost says that the answer was broken off: some of the numbers may be estimates.
+	Lost bool `json:"lost,omitempty"`
 }
 
 func usedBy(m model.Info, u model.Usage) *used {
-	r := &used{Model: nameOf(m), Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning}
+	r := &used{Model: nameOf(m), Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning, CacheHour: u.CacheHour}
 	r.Cost, _ = m.Price.Of(u)
 	return r
 }
 
 func (r *used) usage() model.Usage {
-	return model.Usage{Input: r.Input, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite, Output: r.Output, Reasoning: r.Reasoning, Known: true}
+	return model.Usage{Input: r.Input, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite, Output: r.Output, Reasoning: r.Reasoning, CacheHour: r.CacheHour, Known: true}
 }
 
 // A compacted record is the conversation that replaces the one before it.
@@ -128,9 +132,13 @@ func (t *unsettled) see(e entry) {
 		}
 		t.results[e.result.ID] = e.result
 	case e.used != nil:
-		u := e.used.usage()
+		u, was := e.used.usage(), t.talk.window
 		t.talk.count(u)
 		t.talk.cost += e.used.Cost
+		if e.used.Lost {
+			t.talk.window = was
+			break
+		}
 		t.talk.meter.Resume(len(t.messages), u)
 	case e.compacted != nil:
 		t.messages = e.compacted.Messages

@@ -32,6 +32,8 @@ type talk struct {
 	home       guide.Home
 	api        string // where the model of the agent is, where that is a process of its own
 	limits     loop.Limits
+	most       float64 // that a session may cost
+	cost       func(*acp.Cost)
 	scriptFile string // the file with what the model of the agent says, where that is a process of its own
 	conn       *acp.ClientConn
 	session    *acp.ClientSession
@@ -52,6 +54,11 @@ func start(t *testing.T, version int, change ...func(*talk)) *talk {
 	k.client = acp.Client{
 		MinVersion: version, MaxVersion: version,
 		Update: func(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
+			if now, ok := u.Update.(*acp.UsageUpdate); ok && k.cost != nil {
+				if cost, ok := now.Cost.Get(); ok {
+					k.cost(&cost)
+				}
+			}
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.script.add(u)
@@ -119,7 +126,7 @@ func (f fixed) Effort() string                   { return "" }
 
 func (k *talk) connect() {
 	k.t.Helper()
-	a, err := New(Options{Dir: k.dir, Version: "1.2.3", Models: k.models(), Home: k.home, Limits: k.limits})
+	a, err := New(Options{Dir: k.dir, Version: "1.2.3", Models: k.models(), Home: k.home, Limits: k.limits, Session: k.most})
 	if err != nil {
 		k.t.Fatal(err)
 	}

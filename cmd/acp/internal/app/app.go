@@ -49,6 +49,9 @@ type App struct {
 	Roots []string
 	// MCPFlags and MCPHeaders are the values of --mcp and --mcp-header.
 	MCPFlags, MCPHeaders []string
+	// SessionCost is what a session may cost in all, in the currency of the model's price, as far as the built-in agent
+	// can see to that; 0 is no limit.
+	SessionCost float64
 	// Interrupts makes interrupts of the process (Ctrl-C) call a function instead of cancelling
 	// what runs, until restore is called. Nil if the program is not interrupted.
 	Interrupts func(func()) (restore func())

@@ -377,7 +377,7 @@ func (a *App) UseModel(o *builtin.Options) error {
 	if set.MaxRequests < 0 {
 		return exitcode.Errorf(exitcode.Usage, "model.max_requests: %d is negative", set.MaxRequests)
 	}
-	o.Limits.Requests = set.MaxRequests
+	o.Limits.Requests, o.Session = set.MaxRequests, a.SessionCost
 	models, err := a.Models()
 	if err != nil {
 		return err

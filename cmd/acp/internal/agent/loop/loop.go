@@ -38,6 +38,9 @@ type Limits struct {
 	Cost     float64 // in the currency of the model's price; 0 is no limit
 }
 
+// Nothing is a [Limits.Cost] with which no request is sent.
+const Nothing = -1
+
 // A Turn is what [Run] continues.
 type Turn struct {
 	Model    model.Model
@@ -66,10 +69,13 @@ type Host interface {
 	// Keep keeps a message of the conversation. Tools that change something run after their
 	// wish was kept. It returns an error if the turn cannot continue without it.
 	Keep(*model.Message) error
-	// Used is called after each answer with what it has used, and what the conversation
-	// has cost so far in this turn. It returns an error if the answer cannot be trusted:
-	// then only its text is kept.
-	Used(u model.Usage, cost float64) error
+	// Used is called after each answer with what it has used. It returns an error if the answer cannot be trusted: then
+	// only its text is kept.
+	Used(u model.Usage) error
+	// Bill returns what an answer is billed with that was broken off: what the provider has said, completed by an estimate.
+	// like is the usage of the answer to the same request that followed, if it is known. Lost is called with that, once.
+	Bill(e *model.Spent, like model.Usage) model.Usage
+	Lost(u model.Usage)
 	// Reads reports whether a tool changes nothing, so that it can run beside others.
 	Reads(name string) bool
 	// Use runs a tool. It returns soon after ctx is done.
@@ -81,9 +87,9 @@ type Host interface {
 	Steer() []model.Part
 	// Fit is called before each request with the conversation, and once more with overflow
 	// set if the model has refused it as too long. It returns the conversation to send
-	// instead: the same one if it fits, or a shorter one, with what it took to make that. It
+	// instead: the same one if it fits, or a shorter one, with what each answer has used that it took to make that. It
 	// returns an error if the turn cannot continue.
-	Fit(ctx context.Context, messages []*model.Message, overflow bool) (fitted []*model.Message, used model.Usage, err error)
+	Fit(ctx context.Context, messages []*model.Message, overflow bool) (fitted []*model.Message, used []model.Usage, err error)
 }
 
 // A Stop says why a turn ended.
@@ -119,6 +125,9 @@ func Run(ctx context.Context, t *Turn) (*End, error) {
 		r.Limits.Requests = DefaultRequests
 	}
 	err := r.run(ctx)
+	if errors.Is(err, errCost) {
+		r.end.Stop, err = Cost, nil
+	}
 	if err != nil && ctx.Err() != nil {
 		r.end.Stop, err = Cancelled, nil
 	}
@@ -136,7 +145,11 @@ type run struct {
 	overflow bool            // the model has refused the last request as too long
 	ids      map[string]bool // of all wishes; nil before the first
 	early    *early          // the tools of the last answer that began while it streamed
+	broken   []*model.Spent  // answers to the request under way that were broken off
 }
+
+// errCost ends a turn that has reached the limit of its cost.
+var errCost = errors.New("the limit of the cost is reached")
 
 func (r *run) keep(m *model.Message) error {
 	if err := r.Host.Keep(m); err != nil {
@@ -156,16 +169,17 @@ func (r *run) run(ctx context.Context) error {
 		case r.end.Requests >= r.Limits.Requests:
 			r.end.Stop = Requests
 			return nil
-		case r.Limits.Cost > 0 && r.end.Cost >= r.Limits.Cost:
-			r.end.Stop = Cost
-			return nil
+		case r.isSpent():
+			return errCost
 		}
 		if err := r.fit(ctx, false); err != nil {
 			return err
 		}
-		r.end.Requests++
 		done, err := r.ask(ctx)
 		if r.overflow && r.all[len(r.all)-1].Role == model.User {
+			if r.isSpent() {
+				return errCost
+			}
 			was := r.all
 			if err := r.fit(ctx, true); err != nil {
 				return err
@@ -173,7 +187,6 @@ func (r *run) run(ctx context.Context) error {
 			if slices.Equal(r.all, was) {
 				return err // nothing can be left out
 			}
-			r.end.Requests++
 			done, err = r.ask(ctx)
 		}
 		if err != nil {
@@ -207,9 +220,9 @@ func (r *run) run(ctx context.Context) error {
 // fit makes the conversation one that fits into the window.
 func (r *run) fit(ctx context.Context, overflow bool) error {
 	all, used, err := r.Host.Fit(ctx, r.all, overflow)
-	if used.Known {
+	for _, u := range used {
 		r.end.Requests++
-		r.add(used)
+		r.add(u)
 	}
 	if err == nil {
 		r.all = all
@@ -243,7 +256,16 @@ func (r *run) stop(done *model.Done) (again bool) {
 // ask sends the conversation and passes the answer on. An answer that is cut off is kept
 // as far as it came, without its tools.
 func (r *run) ask(ctx context.Context) (*model.Done, error) {
+	if r.isSpent() { // by making the conversation short
+		return nil, errCost
+	}
+	r.end.Requests++
 	done, err := r.answer(ctx)
+	var like model.Usage
+	if done != nil {
+		like = done.Usage
+	}
+	r.settle(like)
 	if err != nil {
 		r.drop()
 	}
@@ -273,7 +295,12 @@ func (r *run) answer(ctx context.Context) (*model.Done, error) {
 			r.early.write(e.ID, e.JSON)
 		case *model.ToolUse:
 			r.early.wish(e)
+		case *model.Spent:
+			r.broken = append(r.broken, e)
 		case *model.Retrying:
+			if r.isSpent() { // leaving the loop is not asking again
+				return nil, errors.Join(errCost, r.cutOff(&text))
+			}
 			if e.Discarded {
 				text.Reset()
 				r.drop()
@@ -297,6 +324,29 @@ func (r *run) answer(ctx context.Context) (*model.Done, error) {
 	return nil, errors.New("the model ended its answer without an end")
 }
 
+// isSpent reports whether the limit of the cost is reached, with what answers may cost that were broken off.
+func (r *run) isSpent() bool {
+	if r.Limits.Cost == 0 {
+		return false
+	}
+	cost := r.end.Cost
+	for _, e := range r.broken {
+		more, _ := r.Model.Info().Price.Of(r.Host.Bill(e, model.Usage{}))
+		cost += more
+	}
+	return cost >= r.Limits.Cost
+}
+
+// settle counts the answers that were broken off.
+func (r *run) settle(like model.Usage) {
+	for _, e := range r.broken {
+		u := r.Host.Bill(e, like)
+		r.add(u)
+		r.Host.Lost(u)
+	}
+	r.broken = nil
+}
+
 // cutOff keeps what was said of an answer that did not end.
 func (r *run) cutOff(text *bytes.Buffer) error {
 	if text.Len() == 0 {
@@ -308,7 +358,7 @@ func (r *run) cutOff(text *bytes.Buffer) error {
 // count counts what an answer has used.
 func (r *run) count(u model.Usage) error {
 	r.add(u)
-	return r.Host.Used(u, r.end.Cost)
+	return r.Host.Used(u)
 }
 
 func (r *run) add(u model.Usage) {

@@ -28,7 +28,7 @@ type stage struct {
 	steer  [][]model.Part
 	keep   error
 	used   error
-	fit    func(messages []*model.Message, overflow bool) ([]*model.Message, model.Usage, error)
+	fit    func(messages []*model.Message, overflow bool) ([]*model.Message, []model.Usage, error)
 	drafts string
 	reads  map[string]string // by id: reads begin early, so they are noted when they have come
 }
@@ -44,21 +44,29 @@ func (s *stage) Think(text string)      { s.note("think %s", text) }
 func (s *stage) Wait(e *model.Retrying) { s.note("wait %v", e.Err) }
 func (s *stage) Reads(name string) bool { return name == "read" }
 
-func (s *stage) Used(u model.Usage, cost float64) error {
-	if cost > 0 {
-		s.note("cost %.2f", cost)
-	}
+func (s *stage) Used(u model.Usage) error {
 	return s.used
 }
+
+func (s *stage) Bill(e *model.Spent, like model.Usage) model.Usage {
+	u := e.Usage
+	if !u.Known {
+		u = model.Usage{Input: like.Read(), Known: true}
+	}
+	u.Output = max(u.Output, e.Written)
+	return u
+}
+
+func (s *stage) Lost(u model.Usage) { s.note("lost %d %d", u.Read(), u.Output) }
 
 func (s *stage) Keep(m *model.Message) error {
 	s.note("keep %s", shown(m))
 	return s.keep
 }
 
-func (s *stage) Fit(_ context.Context, messages []*model.Message, overflow bool) ([]*model.Message, model.Usage, error) {
+func (s *stage) Fit(_ context.Context, messages []*model.Message, overflow bool) ([]*model.Message, []model.Usage, error) {
 	if s.fit == nil {
-		return messages, model.Usage{}, nil
+		return messages, nil, nil
 	}
 	return s.fit(messages, overflow)
 }
@@ -391,8 +399,8 @@ func TestPauses(t *testing.T) {
 func TestFit(t *testing.T) {
 	short := []*model.Message{{Role: model.User, Parts: said("short")}}
 	t.Run("before", func(t *testing.T) {
-		s := &stage{fit: func([]*model.Message, bool) ([]*model.Message, model.Usage, error) {
-			return short, model.Usage{Known: true, Input: 5}, nil
+		s := &stage{fit: func([]*model.Message, bool) ([]*model.Message, []model.Usage, error) {
+			return short, []model.Usage{{Known: true, Input: 5}}, nil
 		}}
 		end, err := Run(t.Context(), turn(t, "when short\nsay yes\nusage input=7 output=1", s))
 		if err != nil || end.Stop != Done || end.Requests != 2 || end.Usage.Input != 12 {
@@ -401,12 +409,12 @@ func TestFit(t *testing.T) {
 	})
 	t.Run("after", func(t *testing.T) {
 		s := &stage{}
-		s.fit = func(all []*model.Message, overflow bool) ([]*model.Message, model.Usage, error) {
+		s.fit = func(all []*model.Message, overflow bool) ([]*model.Message, []model.Usage, error) {
 			s.note("fit %d %v", len(all), overflow)
 			if overflow {
-				return short, model.Usage{}, nil
+				return short, nil, nil
 			}
-			return all, model.Usage{}, nil
+			return all, nil, nil
 		}
 		tr := turn(t, "when short\nsay yes\n---\nfail overflow too long", s)
 		tr.Messages = append([]*model.Message{{Role: model.User, Parts: said("a")}, {Role: model.Assistant, Parts: said("b")}}, tr.Messages...)
@@ -425,7 +433,7 @@ func TestFit(t *testing.T) {
 	})
 	t.Run("not possible", func(t *testing.T) {
 		wrong := errors.New("no room")
-		s := &stage{fit: func([]*model.Message, bool) ([]*model.Message, model.Usage, error) { return nil, model.Usage{}, wrong }}
+		s := &stage{fit: func([]*model.Message, bool) ([]*model.Message, []model.Usage, error) { return nil, nil, wrong }}
 		if _, err := Run(t.Context(), turn(t, "say never", s)); !errors.Is(err, wrong) || len(s.log) > 0 {
 			t.Errorf("%v, %v", err, s.log)
 		}

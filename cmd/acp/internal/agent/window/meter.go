@@ -48,7 +48,7 @@ func (m *Meter) Saw(p *model.Prefix, messages []*model.Message, u model.Usage) {
 // Resume continues with a request of which only the number of its messages is known. It
 // teaches nothing.
 func (m *Meter) Resume(messages int, u model.Usage) {
-	m.seen, m.read, m.answer = messages, u.Read(), u.Output-u.Reasoning
+	m.seen, m.read, m.answer = messages, u.Read(), max(u.Output-u.Reasoning, 0)
 }
 
 // Shrunk reports whether a server has read much less of a request than of the one before,
@@ -79,6 +79,9 @@ func (m *Meter) Estimate(p *model.Prefix, messages []*model.Message) int {
 // Of returns how many tokens some messages have.
 func (m *Meter) Of(messages ...*model.Message) int { return m.tokens(weights(messages)) }
 
+// Written returns how many tokens some bytes of an answer have, about.
+func Written(bytes int) int { return int(float64(bytes) * firstRatio) }
+
 func (m *Meter) tokens(bytes, images int) int {
 	r := m.ratio
 	if r == 0 {
@@ -102,13 +105,13 @@ func partsWeight(parts []model.Part) (bytes, images int) {
 		bytes += partBytes
 		switch p := p.(type) {
 		case *model.Text:
-			bytes += len(p.Text)
+			bytes += weight(p.Text)
 		case *model.Thought:
-			bytes += len(p.Text)
+			bytes += weight(p.Text)
 		case *model.Image:
 			images++
 		case *model.ToolUse:
-			bytes += len(p.Name) + len(p.Input)
+			bytes += len(p.Name) + weight(string(p.Input))
 		case *model.ToolResult:
 			b, i := partsWeight(p.Parts)
 			bytes, images = bytes+b, images+i
@@ -118,9 +121,27 @@ func partsWeight(parts []model.Part) (bytes, images int) {
 }
 
 func prefixWeight(p *model.Prefix) int {
-	n := len(p.System)
+	n := weight(p.System)
 	for _, t := range p.Tools {
 		n += len(t.Name) + len(t.Description) + len(t.Schema) + partBytes
+	}
+	return n
+}
+
+// dense is where the scripts begin of which each character is about a token, such as Chinese and Japanese, and what is added
+// for one: it has three bytes, and counts as five.
+const (
+	dense     = 0x2E80
+	denseMore = 2
+)
+
+// weight returns how many bytes of English a text counts as.
+func weight(text string) int {
+	n := len(text)
+	for _, c := range text {
+		if c >= dense {
+			n += denseMore
+		}
 	}
 	return n
 }
@@ -133,6 +154,19 @@ func Cut(p *model.Prefix, messages []*model.Message, u model.Usage) bool {
 	// No tokenizer makes one token of ten bytes on average of what programs consist of.
 	return u.Known && bytes > 4096 && u.Read() > 0 && u.Read()*10 < bytes
 }
+
+// Filled reports whether a server that may not have read all of a request has filled a window with it. Many servers count only
+// what was not in their cache, so that a small number is no proof. One that is near the size of the window is, or is exactly a
+// size that windows have, and so are two in a row that are large and about the same: before is the one of the answer before,
+// or 0.
+func Filled(read, before, size int) bool {
+	if size > 0 && read >= size*3/4 || read >= 2048 && read&(read-1) == 0 {
+		return true
+	}
+	return read >= 1000 && before > 0 && abs(read-before)*20 <= before
+}
+
+func abs(n int) int { return max(n, -n) }
 
 // object returns the input of a tool as an object; nil if it is none.
 func object(input json.RawMessage) map[string]any {

@@ -223,3 +223,28 @@ func TestCut(t *testing.T) {
 		t.Error("what has shrunk is not seen")
 	}
 }
+
+// TestFilled: what proves that a server has left out a part of a request, and does not only count what was not in its cache.
+func TestFilled(t *testing.T) {
+	for _, tt := range []struct {
+		read, before, size int
+		want               bool
+	}{
+		{300, 0, 100_000, false}, {300, 0, 0, false}, {300, 310, 0, false}, {300, 300, 0, false},
+		{2048, 0, 0, true}, {4096, 0, 0, true}, {1024, 0, 0, false}, {2000, 0, 0, false},
+		{2000, 2010, 0, true}, {2000, 900, 0, false}, {3500, 0, 4096, true}, {3000, 0, 4096, false},
+	} {
+		if got := Filled(tt.read, tt.before, tt.size); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
+
+// TestDense: a text in Chinese has more tokens than one in English of as many bytes, before anything was learned.
+func TestDense(t *testing.T) {
+	var m Meter
+	english, chinese := strings.Repeat("abc", 1000), strings.Repeat("中", 1000)
+	if e, c := m.Of(user(english)), m.Of(user(chinese)); e > 900 || c < 1200 || c > 1700 {
+		t.Errorf("%d and %d tokens", e, c)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/goacp/acp"
@@ -29,6 +30,9 @@ func Run(ctx context.Context, o *Options) error {
 		defer timer.Stop()
 	}
 	defer o.works()()
+	if c := o.MaxCost; c.Set && (c.Currency == "" || strings.EqualFold(c.Currency, "USD")) { // another agent is cancelled when it says its cost
+		o.App.SessionCost = c.Amount
+	}
 	r := newReport(o)
 	r.stop = cancel
 	t := &turn{o: o, report: r}
