@@ -383,11 +383,11 @@ func (c *ClientConn) lane(method string, params any) string {
 	case methodSessionUpdate:
 		calls := c.arrived(SessionID(lane), 1)
 		if !clientIsText(params) {
-			calls.see(params)
+			calls.See(params)
 			c.announce(SessionID(lane), params)
 		}
 	case methodPermission:
-		c.arrived(SessionID(lane), 0).see(params)
+		c.arrived(SessionID(lane), 0).See(params)
 	}
 	return lane
 }

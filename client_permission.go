@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/detach"
+	"github.com/goacp/acp/internal/told"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -28,7 +29,8 @@ type PermissionRequest struct {
 	// ToolCall is the tool call in question (for a command, the call it belongs
 	// to, if known), or nil. Fields that the request leaves out are filled in
 	// from earlier updates: name, title, kind, status, content, locations and
-	// input. The agent may never have sent any.
+	// input. The agent may never have sent any. The kind other and an empty input
+	// leave them out, too.
 	//
 	//	remembered           bound
 	//	calls of a session   the last 256, 1 MiB in all
@@ -36,6 +38,13 @@ type PermissionRequest struct {
 	//	content              texts and patches up to 4 KiB, terminals, and the
 	//	                     names of the files that a diff is about
 	ToolCall *ToolCallUpdate
+	// Earlier is what messages said about the tool call before a later one, or the
+	// request itself, said otherwise: the kind, the name, the files, the input and a
+	// text, oldest first, up to 8 times and 64 KiB. Whoever decides must heed it:
+	// agents announce a command and then ask about an empty input. What only adds
+	// to an input does not count. EarlierMore reports that there was more.
+	Earlier     []ToolCallUpdate
+	EarlierMore bool
 	// Options are the choices, in the agent's order. Choose by kind.
 	Options []PermissionOption
 	Meta    json.RawMessage // _meta of the request, or nil
@@ -154,13 +163,14 @@ func (r *PermissionRequest) recall() {
 	switch subject := r.Subject.(type) {
 	case *ToolCallPermissionSubject:
 		about := *subject
-		about.ToolCall = *calls.under(&subject.ToolCall, r.V1 == nil)
+		about.ToolCall = *calls.Asked(&subject.ToolCall, r.V1 == nil)
+		r.Earlier, r.EarlierMore = calls.Earlier(subject.ToolCall.ToolCallID)
 		r.Subject, r.ToolCall = &about, &about.ToolCall
 		if r.V1 != nil || r.Title == "" {
 			r.Title = cmp.Or(about.ToolCall.Title.Or(""), about.ToolCall.Name.Or(""), string(about.ToolCall.ToolCallID))
 		}
 	case *CommandPermissionSubject:
-		r.ToolCall = calls.known(subject.ToolCallID)
+		r.ToolCall = calls.Known(subject.ToolCallID)
 	}
 }
 
@@ -174,7 +184,7 @@ func (r *PermissionRequest) receivedV1(p *acpv2.RequestPermissionRequest) *acpv2
 		call := &said.ToolCall
 		call.Name, call.Title, call.Kind, call.Status = acpv2.Patch[string]{}, acpv2.Patch[string]{}, acpv2.Patch[ToolKind]{}, acpv2.Patch[ToolCallStatus]{}
 		call.Content, call.Locations = acpv2.Patch[[]ToolCallContent]{}, acpv2.Patch[[]ToolCallLocation]{}
-		clientOverlay(call, &subject.ToolCall, false)
+		told.Overlay(call, &subject.ToolCall, false)
 		v2.Subject = &said
 	}
 	return &v2

@@ -260,6 +260,7 @@ func (r *Reply) begin(p *acpv2.PromptRequest) error {
 	others := s.replies
 	r.buffer.begun = v1 || len(others) == 0 // nobody else has the reply yet
 	s.replies = append(slices.Clip(others), r)
+	s.calls.Turn()
 	if v1 {
 		s.prompted++
 		r.id = MessageID("prompt-" + strconv.FormatUint(s.prompted, 10))

@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/timeline"
+	"github.com/goacp/acp/internal/told"
 	"github.com/goacp/acp/internal/translate"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -24,7 +25,7 @@ type ClientSession struct {
 	conn   *ClientConn
 	id     SessionID
 	parent *ClientSession // of a subagent's session; set before it is known to anybody
-	calls  *clientCalls   // likewise
+	calls  *told.Calls    // likewise
 	line   timeline.Line[clientItem]
 
 	waiting atomic.Int32 // calls about the session
@@ -75,7 +76,7 @@ func endsReplay(u SessionUpdate) bool {
 }
 
 func (c *ClientConn) newSession(id SessionID, cwd string) *ClientSession {
-	s := &ClientSession{conn: c, id: id, cfg: SessionConfig{Cwd: cwd}, calls: new(clientCalls)}
+	s := &ClientSession{conn: c, id: id, cfg: SessionConfig{Cwd: cwd}, calls: new(told.Calls)}
 	s.line.Init(timeline.Config[clientItem]{
 		Deliver: s.deliver, Context: c.ctx, Spawn: c.spawn, Detours: c.middleware, Owner: s,
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/internal/timeline"
+	"github.com/goacp/acp/internal/told"
 )
 
 // Bounds of what is kept for sessions that are not known yet.
@@ -20,12 +21,12 @@ type clientEarly struct {
 	bytes   int
 	updates []clientItem
 	lost    uint64
-	calls   *clientCalls
+	calls   *told.Calls
 }
 
 // arrived counts the updates of a session, on the reader. It returns what records
 // their tool calls.
-func (c *ClientConn) arrived(id SessionID, updates uint64) *clientCalls {
+func (c *ClientConn) arrived(id SessionID, updates uint64) *told.Calls {
 	if s := c.recent.Load(); s != nil && s.id == id {
 		s.line.Arrived(updates)
 		return s.calls
@@ -41,7 +42,7 @@ func (c *ClientConn) arrived(id SessionID, updates uint64) *clientCalls {
 		e.arrived += updates
 		return e.calls
 	}
-	return new(clientCalls) // nobody's
+	return new(told.Calls) // nobody's
 }
 
 // earlyOf returns where updates of an unknown session are kept, or nil. It is
@@ -55,7 +56,7 @@ func (c *ClientConn) earlyOf(id SessionID) *clientEarly {
 		if c.early == nil {
 			c.early = map[SessionID]*clientEarly{}
 		}
-		e = &clientEarly{calls: new(clientCalls)}
+		e = &clientEarly{calls: new(told.Calls)}
 		c.early[id] = e
 	}
 	return e

@@ -6,9 +6,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-
-	"github.com/goacp/acp/acpv1"
-	"github.com/goacp/acp/acpv2"
 )
 
 // announce tells of a tool call as an agent of the version does.
@@ -74,7 +71,9 @@ func TestPermissionRecalls(t *testing.T) {
 		v1         string // if it differs
 	}{
 		{"id only", ``, `c "bash" "Remove" execute pending {"command":"rm -rf /"} @/etc text`, ""},
-		{"some", `,"kind":"edit","title":"Other","rawInput":{}`, `c "bash" "Other" edit pending {} @/etc text`, ""},
+		{"some", `,"kind":"edit","title":"Other","rawInput":[1]`, `c "bash" "Other" edit pending [1] @/etc text`, ""},
+		// Some agents ask about an empty tool, whatever they have announced.
+		{"nothing", `,"kind":"other","rawInput":{}`, `c "bash" "Remove" execute pending {"command":"rm -rf /"} @/etc text`, ""},
 		{"lists", `,"locations":[{"path":"/a"}],"content":[]`, `c "bash" "Remove" execute pending {"command":"rm -rf /"} @/a`, ""},
 		// Null resets in version 2 (S78); in version 1 it is what many write for nothing.
 		{"null", `,"kind":null,"rawInput":null,"content":null`, `c "bash" "Remove"  pending null @/etc`, `c "bash" "Remove" execute pending {"command":"rm -rf /"} @/etc text`},
@@ -163,85 +162,4 @@ func TestPermissionOvertakes(t *testing.T) {
 		want(t, "kind", (<-asked).ToolCall.Kind.Or(""), ToolKindExecute)
 		a.next("")
 	})
-}
-
-// TestKnownCalls holds the bounds of what is remembered.
-func TestKnownCalls(t *testing.T) {
-	large := strings.Repeat("x", maxKnownContent+1)
-	input := func(n int) []byte { return fmt.Appendf(nil, "%q", strings.Repeat("x", n-2)) }
-	tell := func(k *clientCalls, u *ToolCallUpdate) {
-		k.see(&acpv2.UpdateSessionNotification{Update: u})
-		if k.bytes > maxKnownCallBytes || len(k.calls) > maxKnownCalls || len(k.order) != len(k.calls) {
-			t.Fatalf("%d bytes, %d calls, %d in order", k.bytes, len(k.calls), len(k.order))
-		}
-	}
-	sum := func(k *clientCalls) (n int) {
-		for _, c := range k.calls {
-			if c.head+c.content > maxKnownCall {
-				t.Errorf("a call of %d bytes", c.head+c.content)
-			}
-			n += c.head + c.content
-		}
-		return n
-	}
-
-	var k clientCalls
-	for i := range maxKnownCalls + 10 {
-		tell(&k, &ToolCallUpdate{ToolCallID: ToolCallID(fmt.Sprint(i)), Kind: Set(ToolKindRead)})
-		tell(&k, &ToolCallUpdate{ToolCallID: "0", Status: Set(ToolCallStatusInProgress)})
-	}
-	want(t, "used again and again", describe(k.known("0")), `0 "" "" read in_progress `)
-	want(t, "the oldest", describe(k.known("1")), "none")
-	want(t, "the latest", describe(k.known(ToolCallID(fmt.Sprint(maxKnownCalls+9)))), fmt.Sprintf(`%d "" "" read  `, maxKnownCalls+9))
-
-	k = clientCalls{}
-	for i := range 40 {
-		tell(&k, &ToolCallUpdate{ToolCallID: ToolCallID(fmt.Sprint(i)), RawInput: input(maxKnownCall / 2)})
-	}
-	want(t, "bytes", k.bytes, sum(&k))
-	want(t, "forgotten for size", describe(k.known("0")), "none")
-
-	k = clientCalls{}
-	diff := &Diff{Changes: []DiffChange{{Operation: &acpv2.DiffAdd{Path: "/a"}}}, Patch: &acpv2.DiffPatch{Format: "git_patch", Text: large}}
-	tell(&k, &ToolCallUpdate{ToolCallID: "c", Kind: Set(ToolKindEdit), Title: Set("T"), Content: Set([]ToolCallContent{
-		&BlockContent{Content: Text("short")}, &BlockContent{Content: Text(large)}, &BlockContent{Content: &ImageContent{}}, diff,
-	})})
-	want(t, "content", describe(k.known("c")), `c "" "T" edit   text diff 1 false`)
-	want(t, "the diff itself", diff.Patch != nil, true)
-	for range 100 {
-		k.see(&acpv2.UpdateSessionNotification{Update: &acpv2.ToolCallContentChunk{ToolCallID: "c", Content: &BlockContent{Content: Text(large[1:])}}})
-	}
-	want(t, "bytes with chunks", k.bytes, sum(&k))
-	tell(&k, &ToolCallUpdate{ToolCallID: "c", RawInput: input(maxKnownCall / 2)})
-	if got := k.known("c"); got.RawInput == nil || len(got.Content.Or(nil)) != 0 {
-		t.Errorf("content goes before input: %.200s", describe(got))
-	}
-	huge := strings.Repeat("x", maxKnownCall)
-	tell(&k, &ToolCallUpdate{ToolCallID: "c", RawInput: input(maxKnownCall), Title: Set(huge), Locations: Set([]ToolCallLocation{{Path: huge}})})
-	want(t, "all too large", describe(k.known("c")), `c "" "" edit  `)
-	tell(&k, &ToolCallUpdate{ToolCallID: "c", Kind: Set(ToolKind(huge))})
-	want(t, "a kind that is too large", describe(k.known("c")), `c "" ""   `)
-	tell(&k, &ToolCallUpdate{ToolCallID: ToolCallID(strings.Repeat("x", 2*maxKnownCallBytes))})
-	want(t, "an id that is too large", k.bytes, 0)
-
-	// What is kept is a copy, since a message keeps all of its memory alive.
-	k = clientCalls{}
-	text, raw, path := Text("text"), []byte(`"in"`), []ToolCallLocation{{Path: "/a"}}
-	tell(&k, &ToolCallUpdate{ToolCallID: "c", RawInput: raw, Locations: Set(path), Content: Set([]ToolCallContent{&BlockContent{Content: text}})})
-	text.Text, raw[1], path[0].Path = "other", 'x', "/b"
-	got := k.known("c")
-	want(t, "a copy", describe(got), `c "" ""   "in" @/a text`)
-	want(t, "a copy of the text", got.Content.Or(nil)[0].(*BlockContent).Content.(*TextContent).Text, "text")
-
-	// Of version 1 large edits are kept without their text, too.
-	k = clientCalls{}
-	k.see(&acpv1.SessionNotification{Update: &acpv1.ToolCall{ToolCallID: "c", Title: "T", Content: []acpv1.ToolCallContent{
-		&acpv1.Diff{Path: "/a", NewText: "n"}, &acpv1.Diff{Path: "/b", NewText: large, OldText: new("o")},
-	}}})
-	want(t, "edits", describe(k.known("c")), `c "" "T" other pending  diff 1 true diff 1 false`)
-	if list := k.known("c").Content.Or(nil); list[1].(*Diff).Changes[0].Operation.(*acpv2.DiffModify).Path != "/b" {
-		t.Error("the path is lost")
-	}
-	k.see(&acpv1.SessionNotification{Update: &acpv1.ToolCallUpdate{ToolCallID: "c", Content: acpv1.Set([]acpv1.ToolCallContent{})}})
-	want(t, "cleared", describe(k.known("c")), `c "" "T" other pending `)
 }

@@ -86,11 +86,11 @@ func (u *Update) ToolCall() *ToolCallUpdate {
 	case *ToolCallUpdate:
 		call = v
 		if u.Session != nil {
-			call = u.Session.calls.under(v, u.V1 == nil)
+			call = u.Session.calls.Under(v, u.V1 == nil)
 		}
 	case *ToolCallContentChunk:
 		if u.Session != nil {
-			call = u.Session.calls.known(v.ToolCallID)
+			call = u.Session.calls.Known(v.ToolCallID)
 		}
 		if call == nil {
 			call = &ToolCallUpdate{ToolCallID: v.ToolCallID, Content: Set([]ToolCallContent{v.Content})}

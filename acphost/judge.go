@@ -216,6 +216,8 @@ func (d *deed) doubtful(r *rule) string {
 		return d.line.parsed.Unsure + ", and the rule " + r.Name + " may be about that"
 	case d.req.commandUnknown():
 		return "it is not known what would be run, and the rule " + r.Name + " may be about that"
+	case d.req.saysNothing():
+		return "it is not known what would be done, and the rule " + r.Name + " may be about that"
 	}
 	return "the rule " + r.Name + " may be about it"
 }
@@ -258,7 +260,7 @@ func (d *deed) command(r *rule, req *Request) match {
 	wide := r.Effect != EffectAllow
 	switch {
 	case !req.runs():
-		return matchNo
+		return min(matchIf(wide && req.saysNothing()), matchMaybe)
 	case d.line == nil && wide:
 		return matchMaybe
 	case d.line == nil:

@@ -40,8 +40,8 @@ const (
 // to be the same too, or the title if there is no input; these do not count of
 // a tool that executes if the command is certain, and of one that edits if it
 // says which files. Where it is not certain what would be run, the command that
-// is shown has to be the same; a request that neither shows one nor has an input
-// is not remembered. Rules that allow or deny come first.
+// is shown has to be the same; a request that neither shows one nor has an input,
+// or says nothing but a title, is not remembered. Rules that allow or deny come first.
 //
 // Commands are the same if they differ in white space only, or in a shell that
 // does nothing but run them, and paths if they lead to the same file now: see
@@ -77,6 +77,9 @@ func (p *Policy) NormalCommand(command string) string {
 // newMemory returns what would be remembered of a request. ok is false if the
 // request says too little to be distinguished from others.
 func (p *Policy) newMemory(req *Request) (m Memory, ok bool) {
+	if req.saysNothing() {
+		return m, false // another would be like it
+	}
 	m = Memory{Kind: req.Kind, Tool: req.ToolName, Command: p.NormalCommand(req.Command), Cwd: req.Cwd}
 	if req.commandUnknown() {
 		m.Shown = p.NormalCommand(req.Shown)

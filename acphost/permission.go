@@ -1,7 +1,9 @@
 package acphost
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,8 +44,12 @@ func RequestIn(session, cwd string, req *acp.PermissionRequest) Request {
 		if subject.Cwd != "" {
 			r.Cwd = subject.Cwd
 		}
+		if req.ToolCall != nil {
+			r.earlier(append(slices.Clone(req.Earlier), *req.ToolCall), req.EarlierMore)
+		}
 	case *acp.ToolCallPermissionSubject:
 		r.toolCall(&subject.ToolCall)
+		r.earlier(req.Earlier, req.EarlierMore)
 	}
 	seen := map[string]bool{}
 	r.Paths = slices.DeleteFunc(r.Paths, func(path string) bool {
@@ -72,6 +78,67 @@ func (r *Request) toolCall(call *acp.ToolCallUpdate) {
 	case acp.ToolKindExecute, acp.ToolKindOther, "":
 		r.findCommand(call)
 	}
+}
+
+// earlier adds what was said about the tool call before, of which nothing is taken back: what was announced
+// may be done, whatever the request says.
+func (r *Request) earlier(list []acp.ToolCallUpdate, more bool) {
+	silent := isNothing(r.RawInput) && r.Command == ""
+	for i := range slices.Backward(list) {
+		was := Request{Cwd: r.Cwd}
+		was.toolCall(&list[i])
+		r.Paths = append(r.Paths, was.Paths...)
+		if r.ToolName == "" {
+			r.ToolName = was.ToolName
+		}
+		if isNothing(r.RawInput) {
+			r.RawInput = was.RawInput
+		}
+		switch kind := acp.ToolKind(was.Kind); {
+		case kind == "" || kind == acp.ToolKindOther || was.Kind == r.Kind:
+		case r.Kind == "" || r.Kind == string(acp.ToolKindOther):
+			r.Kind = was.Kind
+		case kind != acp.ToolKindExecute: // which shows as a command
+			r.EarlierKinds = append(r.EarlierKinds, was.Kind)
+		}
+		r.earlierCommand(&was, silent)
+	}
+	r.CommandUnknown = r.CommandUnknown || more
+}
+
+// earlierCommand adds a command that was announced. It is what would be run if the request itself is silent
+// about that. If the request says another one, or something else, that is not certain, and rules that deny or
+// ask are about both.
+func (r *Request) earlierCommand(was *Request, silent bool) {
+	if !was.runs() {
+		return
+	}
+	now, _ := r.Shows()
+	before, _ := was.Shows()
+	begin := strings.TrimRight(strings.TrimSpace(before), "….") // people may have read the begin of it
+	switch {
+	case now != "" && strings.HasPrefix(now, begin):
+	case now == "" && silent && r.Kind == execute:
+		r.Cwd, r.Command, r.CommandUnknown, r.Shown = was.Cwd, was.Command, was.CommandUnknown, was.Shown
+	case now == "":
+		r.Command, r.CommandUnknown, r.Shown = "", true, before
+	default:
+		r.Command, r.CommandUnknown, r.Shown = "", true, now+"\n"+before
+	}
+}
+
+// isNothing reports whether the input of a tool says nothing.
+func isNothing(input json.RawMessage) bool {
+	switch string(bytes.TrimSpace(input)) {
+	case "", "null", "{}", "[]", `""`:
+		return true
+	}
+	return false
+}
+
+// saysNothing reports whether a request does not say at all what would be done: no more than a title.
+func (r *Request) saysNothing() bool {
+	return (r.Kind == "" || r.Kind == string(acp.ToolKindOther)) && r.ToolName == "" && len(r.Paths) == 0 && !r.runs() && isNothing(r.RawInput)
 }
 
 // runs reports whether something would be run.

@@ -52,6 +52,10 @@ type Request struct {
 	ToolName           string // such as "mcp__server__tool"
 	Kind               string // of the tool, as on the wire; "" counts as "other", and "execute" without a Command as CommandUnknown
 
+	// EarlierKinds are kinds that the tool had before Kind: rules that deny or ask
+	// are about these, too, and a rule that allows kinds has to name all of them.
+	EarlierKinds []string
+
 	// Command is what would be run, if that is certain.
 	Command string
 	// CommandUnknown says that something would be run, but Command does not say

@@ -96,9 +96,9 @@ func shapes() []shape {
 	grown := tool("mcp__github__get_issue")
 	grown.Kind = "teleport"
 	return []shape{
-		{"nothing at all", Request{}, EffectAsk, "", ""},
-		{"only options", Request{Options: usual}, EffectAsk, "", ""},
-		{"title", Request{Title: "ls", Description: "go test x", Options: usual}, EffectAsk, "", ""},
+		{"nothing at all", Request{}, EffectAsk, "no rm", ""},
+		{"only options", Request{Options: usual}, EffectAsk, "no rm", ""},
+		{"title", Request{Title: "ls", Description: "go test x", Options: usual}, EffectAsk, "no rm", ""},
 
 		{"read here", reading("/w", "/w/a.txt"), EffectAllow, "read here", "1"},
 		{"read deep", reading("/w", "/w/a/b/c.txt"), EffectAllow, "read here", "1"},

@@ -79,6 +79,7 @@ import (
 // A request may not say enough:
 //
 //	what is not known           a rule that allows    a rule that denies or asks
+//	what would be done at all   Commands: no match    Commands: the user is asked
 //	what would be run           Commands: no match    Commands: the user is asked
 //	what would be run, but      Commands: no match    Commands: what is shown is
 //	the request shows it                              compared
@@ -256,6 +257,13 @@ func (r *rule) matches(d *deed, req *Request) match {
 	all := matchYes
 	if len(r.Kinds) > 0 {
 		all = min(all, r.matchKind(kind, req.runs()))
+		for _, earlier := range req.EarlierKinds {
+			if m := r.matchKind(earlier, false); r.Effect == EffectAllow {
+				all = min(all, m)
+			} else {
+				all = max(all, m)
+			}
+		}
 	}
 	if r.Effect == EffectAllow && (len(r.Kinds) == 0 && !knownKind(kind) || req.runs() && !r.coversCommands(kind)) {
 		return matchNo

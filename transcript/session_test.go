@@ -172,6 +172,19 @@ func TestAccess(t *testing.T) {
 	}
 }
 
+// TestPermissionTakesNothing: a question about an empty tool, as some agents ask, leaves the call that it is
+// about as it was announced.
+func TestPermissionTakesNothing(t *testing.T) {
+	c := New(Config{})
+	c.Apply(&acpv2.ToolCallUpdate{ToolCallID: "t", Kind: acpv2.Set(acpv2.ToolKindExecute), RawInput: json.RawMessage(`{"command":"ls"}`)})
+	c.Asked(&acpv2.RequestPermissionRequest{Title: "bash", Subject: &acpv2.ToolCallPermissionSubject{ToolCall: acpv2.ToolCallUpdate{
+		ToolCallID: "t", Kind: acpv2.Set(acpv2.ToolKindOther), RawInput: json.RawMessage(` {}`), Status: acpv2.Set(acpv2.ToolCallStatusPending),
+	}}})
+	if call := c.Snapshot().ToolCall("t"); call.Kind != acpv2.ToolKindExecute || string(call.RawInput) != `{"command":"ls"}` || call.Status != acpv2.ToolCallStatusPending {
+		t.Errorf("%s %s %s", call.Kind, call.RawInput, call.Status)
+	}
+}
+
 // TestPermission: questions and answers are entries; a tool call that is asked about
 // is created or updated.
 func TestPermission(t *testing.T) {

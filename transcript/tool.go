@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/told"
 	"github.com/goacp/acp/internal/translate"
 )
 
@@ -206,7 +207,8 @@ func (p *Permission) strip() {
 
 // Asked adds an entry for a request for permission and returns its number, for
 // [Conversation.Answered]. If the subject is a tool call, that is updated or created
-// first, as the protocol demands. changes describes both. The request is copied; options
+// first, as the protocol demands; the kind other and an empty input change nothing of a
+// call that has others. changes describes both. The request is copied; options
 // and subjects that cannot be encoded are left out.
 func (c *Conversation) Asked(req *acpv2.RequestPermissionRequest) (seq uint64, changes []Change) {
 	c.mu.Lock()
@@ -214,7 +216,13 @@ func (c *Conversation) Asked(req *acpv2.RequestPermissionRequest) (seq uint64, c
 	loss := c.loss.Bytes
 	subject := req.Subject
 	if t, ok := subject.(*acpv2.ToolCallPermissionSubject); ok && t != nil {
-		changes = append(changes, c.apply(&t.ToolCall))
+		u := &t.ToolCall
+		if seq, ok := c.index.seqs[key{spaceToolCall, string(u.ToolCallID)}]; ok {
+			if known, ok := c.list.get(seq).(*ToolCall); ok {
+				u = told.Said(u, known.Kind, known.RawInput)
+			}
+		}
+		changes = append(changes, c.apply(u))
 		subject = &acpv2.ToolCallPermissionSubject{ToolCall: acpv2.ToolCallUpdate{ToolCallID: t.ToolCall.ToolCallID}}
 	}
 	p := &Permission{}

@@ -3,12 +3,12 @@ package tap
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/told"
 	"github.com/goacp/acp/internal/translate"
 )
 
@@ -71,49 +71,61 @@ func (g *Guard) isCancelled(session string) bool {
 
 // request returns a permission request in the words of rules, with what is known of the tool call.
 func (g *Guard) request(e *envelope) (r acphost.Request, v1, ok bool) {
-	var p map[string]json.RawMessage
-	if json.Unmarshal(e.params, &p) != nil || p == nil {
+	var p struct {
+		ToolCall json.RawMessage `json:"toolCall"`
+	}
+	if json.Unmarshal(e.params, &p) != nil {
 		return r, false, false
 	}
 	g.mu.Lock()
-	v1 = g.version == "1" || g.version == "" && p["toolCall"] != nil
+	v1 = g.version == "1" || g.version == "" && p.ToolCall != nil
 	g.mu.Unlock()
-	w := new(acpv2.RequestPermissionRequest)
+	w, old := new(acpv2.RequestPermissionRequest), new(acpv1.RequestPermissionRequest)
 	if v1 {
-		p["toolCall"] = g.recall(p["sessionId"], p["toolCall"])
-		old := new(acpv1.RequestPermissionRequest)
-		if reread(p, old) != nil {
+		if old.UnmarshalJSON(e.params) != nil {
 			return r, v1, false
 		}
 		*w = translate.PermissionFromV1(*old)
-	} else {
-		var subject map[string]json.RawMessage
-		if json.Unmarshal(p["subject"], &subject) == nil && subject["toolCall"] != nil {
-			subject["toolCall"] = g.recall(p["sessionId"], subject["toolCall"])
-			if all, err := json.Marshal(subject); err == nil {
-				p["subject"] = all
-			}
-		}
-		if reread(p, w) != nil {
-			return r, v1, false
-		}
+	} else if w.UnmarshalJSON(e.params) != nil {
+		return r, v1, false
 	}
 	cwd := ""
 	if in := g.roomIn(string(w.SessionID)); in != nil {
 		cwd = in.cwd
 	}
-	r = acphost.RequestIn(string(w.SessionID), cwd, &acp.PermissionRequest{
-		Title: w.Title, Description: w.Description, Subject: w.Subject, Options: w.Options,
-	})
-	return r, v1, true
+	req := &acp.PermissionRequest{Title: w.Title, Description: w.Description, Subject: w.Subject, Options: w.Options}
+	calls := g.callsOf(string(w.SessionID))
+	switch subject := req.Subject.(type) {
+	case *acpv2.ToolCallPermissionSubject:
+		if v1 {
+			calls.See(old)
+		} else {
+			calls.See(w)
+		}
+		about := *subject
+		about.ToolCall = *calls.Asked(&subject.ToolCall, !v1)
+		req.Subject, req.ToolCall = &about, &about.ToolCall
+		req.Earlier, req.EarlierMore = calls.Earlier(about.ToolCall.ToolCallID)
+		if v1 {
+			req.Title = about.ToolCall.Title.Or(req.Title)
+		}
+	case *acpv2.CommandPermissionSubject:
+		req.ToolCall = calls.Known(subject.ToolCallID)
+		req.Earlier, req.EarlierMore = calls.Earlier(subject.ToolCallID)
+	}
+	return acphost.RequestIn(string(w.SessionID), cwd, req), v1, true
 }
 
-func reread(members map[string]json.RawMessage, v json.Unmarshaler) error {
-	text, err := json.Marshal(members)
-	if err != nil {
-		return err
+// callsOf returns what is known of the tool calls of a session.
+func (g *Guard) callsOf(session string) *told.Calls {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	calls, ok := g.calls.get(session)
+	if !ok {
+		calls = new(told.Calls)
+		g.calls.put(session, calls)
 	}
-	return v.UnmarshalJSON(text)
+	return calls
 }
 
 func (x *Entry) describe(r acphost.Request) {
@@ -132,85 +144,36 @@ func (x *Entry) describe(r acphost.Request) {
 	}
 }
 
-// told are the fields of a tool call that are remembered; the last is left out first.
-var told = []string{"kind", "name", "title", "locations", "rawInput", "content"}
-
 // update remembers what is reported of tool calls, and which sessions work for others.
 func (g *Guard) update(e *envelope) {
-	isCall, isChild := bytes.Contains(e.params, []byte("tool_call")), bytes.Contains(e.params, []byte("subagent_update"))
-	if !isCall && !isChild {
+	if bytes.Contains(e.params, []byte("tool_call")) {
+		g.mu.Lock()
+		v1 := g.version == "1" || g.version == ""
+		g.mu.Unlock()
+		one, two := new(acpv1.SessionNotification), new(acpv2.UpdateSessionNotification)
+		if v1 && one.UnmarshalJSON(e.params) == nil {
+			g.callsOf(string(one.SessionID)).See(one)
+		} else if !v1 && two.UnmarshalJSON(e.params) == nil {
+			g.callsOf(string(two.SessionID)).See(two)
+		}
+	}
+	if !bytes.Contains(e.params, []byte("subagent_update")) {
 		return
 	}
 	var p struct {
-		SessionID json.RawMessage            `json:"sessionId"`
-		Update    map[string]json.RawMessage `json:"update"`
+		SessionID string `json:"sessionId"`
+		Update    struct {
+			SessionUpdate string `json:"sessionUpdate"`
+			SessionID     string `json:"sessionId"`
+		} `json:"update"`
 	}
-	if json.Unmarshal(e.params, &p) != nil {
+	if json.Unmarshal(e.params, &p) != nil || p.Update.SessionUpdate != "subagent_update" || p.Update.SessionID == "" {
 		return
 	}
-	var kind, parent, child, id string
-	_ = json.Unmarshal(p.Update["sessionUpdate"], &kind)
-	switch kind {
-	case "tool_call", "tool_call_update":
-		if json.Unmarshal(p.Update["toolCallId"], &id) == nil {
-			g.remember(callName(p.SessionID, id), p.Update)
-		}
-	case "subagent_update":
-		if json.Unmarshal(p.SessionID, &parent) != nil || json.Unmarshal(p.Update["sessionId"], &child) != nil {
-			return
-		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		_, has := g.rooms.get(child)
-		if r, ok := g.rooms.get(parent); ok && !has {
-			g.rooms.put(child, r) // it works where its parent does
-		}
-	}
-}
-
-func callName(session json.RawMessage, id string) string {
-	var s string
-	_ = json.Unmarshal(session, &s)
-	return s + "\x00" + id
-}
-
-// remember keeps what is reported of a tool call, as far as there is room.
-func (g *Guard) remember(name string, update map[string]json.RawMessage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	was, _ := g.calls.get(name)
-	call, size := toolCall{}, 0
-	for _, member := range told {
-		v := update[member]
-		if v == nil || string(v) == "null" {
-			v = was[member]
-		}
-		if v != nil && size+len(v) <= maxCall {
-			call[member] = slices.Clone(v)
-			size += len(v)
-		}
+	r, ok := g.rooms.get(p.SessionID)
+	if _, has := g.rooms.get(p.Update.SessionID); ok && !has {
+		g.rooms.put(p.Update.SessionID, r) // it works where its parent does
 	}
-	g.calls.put(name, call)
-}
-
-// recall completes a tool call with what was reported of it before.
-func (g *Guard) recall(session, call json.RawMessage) json.RawMessage {
-	var said map[string]json.RawMessage
-	var id string
-	if json.Unmarshal(call, &said) != nil || json.Unmarshal(said["toolCallId"], &id) != nil {
-		return call
-	}
-	g.mu.Lock()
-	was, _ := g.calls.get(callName(session, id))
-	g.mu.Unlock()
-	for member, v := range was {
-		if s := said[member]; s == nil || string(s) == "null" {
-			said[member] = v
-		}
-	}
-	all, err := json.Marshal(said)
-	if err != nil {
-		return call
-	}
-	return all
 }

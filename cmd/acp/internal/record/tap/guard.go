@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/grant"
+	"github.com/goacp/acp/internal/told"
 	"github.com/goacp/acp/internal/wire"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -50,22 +51,19 @@ type Guard struct {
 	command func(*acpv1.CreateTerminalRequest) string
 
 	mu        sync.Mutex
-	rooms     bounded[*room]    // by session
-	pending   bounded[opening]  // by the id of the client's request
-	cancelled bounded[struct{}] // sessions whose turn the client has cancelled
-	version   string            // that was agreed on, "" before
-	calls     bounded[toolCall] // what is known of tool calls, by session and id
-	held      map[string]*held  // requests that wait for the answer to a question, by the question's id
-	heldBytes int               // that these hold
-	asks      atomic.Int64      // how many are held
+	rooms     bounded[*room]       // by session
+	pending   bounded[opening]     // by the id of the client's request
+	cancelled bounded[struct{}]    // sessions whose turn the client has cancelled
+	version   string               // that was agreed on, "" before
+	calls     bounded[*told.Calls] // what is known of tool calls, by session
+	held      map[string]*held     // requests that wait for the answer to a question, by the question's id
+	heldBytes int                  // that these hold
+	asks      atomic.Int64         // how many are held
 
 	flying   map[string]*inquiry // requests of the agent that the client has not answered, by the key of their ids
 	confused bool                // it is unknown which requests the client's answers belong to
 	granted  bounded[*grant.Set] // what the user has decided, by session
 }
-
-// A toolCall is what was reported of one, by field.
-type toolCall map[string]json.RawMessage
 
 // NewGuard returns a guard, which owns the policy from then on. audit, unless nil, is called with
 // each decision before it takes effect; command returns what a request for a terminal would run, as
@@ -84,7 +82,7 @@ func NewGuard(policy *acphost.Policy, command func(*acpv1.CreateTerminalRequest)
 	return &Guard{
 		policy: policy, audit: audit, command: command,
 		rooms: bounded[*room]{most: maxSessions}, pending: bounded[opening]{most: maxPending},
-		cancelled: bounded[struct{}]{most: maxSessions}, calls: bounded[toolCall]{most: maxCalls},
+		cancelled: bounded[struct{}]{most: maxSessions}, calls: bounded[*told.Calls]{most: maxTold},
 		granted: bounded[*grant.Set]{most: maxDeciding},
 	}
 }

@@ -137,10 +137,30 @@ func TestToldBefore(t *testing.T) {
 		if p.last() != "deny rule secrets" {
 			t.Errorf("version %d: %s", version, p.last())
 		}
-		// What the request says itself comes first, and other calls are others.
-		p.agent("%s", ask(version, "1", `{"toolCallId":"1","locations":[{"path":"/x"}]}`))
-		if p.last() != "allow rule all" {
+		// The request takes nothing away, and other calls are others.
+		for id, want := range map[string]string{"1": "deny rule secrets", "2": "allow rule all"} {
+			p.agent("%s", ask(version, "1", `{"toolCallId":"`+id+`","kind":"read","locations":[{"path":"/x"}]}`))
+			if p.last() != want {
+				t.Errorf("version %d, call %s: %s, want %s", version, id, p.last(), want)
+			}
+		}
+	}
+}
+
+// TestAnnouncedBefore holds that a command that was announced counts, though the request is about a tool
+// of another kind with an empty input: so OpenCode asks.
+func TestAnnouncedBefore(t *testing.T) {
+	rules := []acphost.Rule{{Name: "no mkdir", Effect: acphost.EffectDeny, Commands: []string{"mkdir *"}}, {Name: "all", Effect: acphost.EffectAllow}}
+	for version, kind := range map[int]string{1: "tool_call", 2: "tool_call_update"} {
+		p := newPlace(t, version, rules...)
+		p.agent(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"%s","toolCallId":"1","title":"bash","kind":"execute","rawInput":{"command":"mkdir x"}}}}`, kind)
+		p.agent("%s", ask(version, "1", `{"toolCallId":"1","kind":"other","rawInput":{}}`))
+		if p.last() != "deny rule no mkdir" {
 			t.Errorf("version %d: %s", version, p.last())
+		}
+		p.agent("%s", ask(version, "1", `{"toolCallId":"2","kind":"other","rawInput":{}}`))
+		if p.last() != "ask rule no mkdir" {
+			t.Errorf("version %d, of which nobody knows anything: %s", version, p.last())
 		}
 	}
 }
@@ -349,14 +369,10 @@ func TestRooms(t *testing.T) {
 	}
 	for i := range maxPending + 10 {
 		client(`{"jsonrpc":"2.0","id":"p%d","method":"session/new","params":{"cwd":%q}}`, i, p.root)
-		p.agent(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c%d","title":"%s"}}}`, i, strings.Repeat("x", maxCall))
+		p.agent(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"many %d","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"T"}}}`, i)
 	}
-	if len(p.pending.values) != maxPending || len(p.calls.values) != maxCalls {
-		t.Errorf("%d requests are remembered, %d tool calls", len(p.pending.values), len(p.calls.values))
-	}
-	call, _ := p.calls.get("s\x00c1000")
-	if call == nil || call["title"] != nil {
-		t.Error("a long title is remembered")
+	if len(p.pending.values) != maxPending || len(p.calls.values) != maxTold {
+		t.Errorf("%d requests are remembered, %d sessions with tool calls", len(p.pending.values), len(p.calls.values))
 	}
 }
 

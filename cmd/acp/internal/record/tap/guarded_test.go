@@ -26,7 +26,7 @@ func TestAnswersAmongAnswers(t *testing.T) {
 		e.Go(func() { // the agent asks
 			kinds := []string{"edit", "read"}
 			for i := range n {
-				_, _ = fmt.Fprintln(e.agentOut, ask(version, fmt.Sprint(i), fmt.Sprintf(`{"toolCallId":"c","kind":%q}`, kinds[i%2])))
+				_, _ = fmt.Fprintln(e.agentOut, ask(version, fmt.Sprint(i), fmt.Sprintf(`{"toolCallId":"c%d","kind":%q}`, i, kinds[i%2])))
 			}
 			_ = e.agentOut.Close()
 		})

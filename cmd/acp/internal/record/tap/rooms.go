@@ -13,8 +13,7 @@ import (
 const (
 	maxSessions = 4096
 	maxPending  = 1024
-	maxCalls    = 256
-	maxCall     = 64 << 10 // bytes of one
+	maxTold     = 64 // sessions whose tool calls are known, each up to 1 MiB
 )
 
 // A bounded remembers the latest values by name.
@@ -110,6 +109,9 @@ func (g *Guard) FromClient(frame []byte) {
 	case "session/prompt":
 		g.cancelled.drop(p.SessionID)
 		g.turnOver(p.SessionID)
+		if calls, ok := g.calls.get(p.SessionID); ok {
+			calls.Turn()
+		}
 	case "session/new", "session/fork":
 		open.session, open.room = "", roomOf(p.Cwd, p.AdditionalDirectories)
 	case "session/load", "session/resume":
@@ -162,6 +164,7 @@ func (g *Guard) answered(e *envelope) {
 			g.rooms.drop(open.session)
 			g.cancelled.drop(open.session)
 			g.granted.drop(open.session)
+			g.calls.drop(open.session)
 		}
 	}
 }

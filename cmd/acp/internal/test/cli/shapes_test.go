@@ -162,3 +162,49 @@ func allowWith(t *testing.T, stdout string) string {
 	t.Fatalf("no permission line in %s", stdout)
 	return ""
 }
+
+// TestAskedForNothing: a command that was announced is judged, whatever the request says about it: OpenCode asks
+// about a tool of the kind other with an empty input.
+func TestAskedForNothing(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		for _, announced := range []bool{true, false} {
+			agent := &acp.Agent{MinVersion: version, MaxVersion: version, Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+				call := acp.ToolCallUpdate{ToolCallID: "c", Title: acp.Set("bash"), Kind: acp.Set(acp.ToolKindOther), RawInput: json.RawMessage(`{}`)}
+				var err error
+				if announced {
+					h := turn.ToolCall(acp.ToolCall{ID: "c", Title: "bash", Kind: acp.ToolKindExecute, Input: map[string]any{"command": "mkdir -p x"}})
+					_, err = h.Ask(acp.Permission{Subject: &acp.ToolCallPermissionSubject{ToolCall: call}})
+					_ = h.Complete()
+				} else {
+					_, err = turn.Ask(acp.Permission{Title: "bash", Subject: &acp.ToolCallPermissionSubject{ToolCall: call}})
+				}
+				return acp.StopEndTurn, err
+			}}
+			run := func(flags map[string]any) (string, exitcode.Code) {
+				var out, errs bytes.Buffer
+				a := &app.App{In: strings.NewReader(""), Out: &out, Err: &errs, Cwd: "/project", Flags: flags, Environ: []string{"HOME=" + t.TempDir()}}
+				flags["store.off"] = true
+				a.UseBuiltIn(agent)
+				code := exitcode.Of(exec.Run(t.Context(), &exec.Options{App: a, Agent: "builtin", Prompt: []string{"go"}, NoStdin: true}))
+				if err := a.Close(); err != nil {
+					t.Error(err)
+				}
+				return errs.String(), code
+			}
+			what := fmt.Sprintf("version %d, announced %v", version, announced)
+			if stderr, code := run(map[string]any{"permissions.deny": []string{"command:mkdir *"}, "permissions.allow": []string{"*"}}); code != exitcode.Denied {
+				t.Errorf("%s: status %d; %s", what, code, stderr)
+			}
+			want := exitcode.Done
+			if !announced {
+				want = exitcode.Denied
+			}
+			if stderr, code := run(map[string]any{"permissions.allow": []string{"command:mkdir *"}}); code != want {
+				t.Errorf("%s: status %d, want %d; %s", what, code, want, stderr)
+			}
+			if stderr, _ := run(map[string]any{}); announced && !strings.Contains(stderr, "--allow 'command:mkdir -p x'") {
+				t.Errorf("%s: the rule that is named is wider than the command: %s", what, stderr)
+			}
+		}
+	}
+}
