@@ -123,7 +123,11 @@ func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe, said wis
 	s.mu.Unlock()
 	ask := &model.Message{Role: model.User, Parts: m.parts(s.expand(t.Blocks(), said))}
 	if first {
-		ask.Parts = append([]model.Part{&model.Text{Text: s.surroundings()}}, ask.Parts...)
+		text, left := s.surroundings()
+		ask.Parts = append([]model.Part{&model.Text{Text: text}}, ask.Parts...)
+		for _, l := range left {
+			_ = m.out.Notice(acp.NoticeSeverityWarning, "The model does not get "+prose.OneLine(l.Path, 300)+": "+l.Why+".", "")
+		}
 	}
 	if ended := s.jobs.Ended(); ended != "" {
 		ask.Parts = append([]model.Part{&model.Text{Text: "(" + strings.TrimSpace(ended) + ")"}}, ask.Parts...)

@@ -14,24 +14,29 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
-// surroundings says where the session is, for the beginning of the conversation.
-func (s *session) surroundings() string {
+// surroundings says where the session is, for the beginning of the conversation, and which files were left
+// out of it.
+func (s *session) surroundings() (text string, left []guide.Left) {
+	find := s.finder()
 	var b strings.Builder
 	fmt.Fprintf(&b, "Working directory: %s\n", s.acp.Cwd())
 	for _, dir := range s.acp.AdditionalDirectories() {
 		fmt.Fprintf(&b, "Another directory: %s\n", dir)
 	}
 	fmt.Fprintf(&b, "Date: %s\nSystem: %s\n", time.Now().Format(time.DateOnly), runtime.GOOS)
-	if skills := s.skills(); len(skills) > 0 {
+	if skills := find.Skills(); len(skills) > 0 {
 		b.WriteString("\nSkills, which say how something is done here. Read skill:NAME before you do it:\n")
 		for _, k := range skills {
 			fmt.Fprintf(&b, "- %s: %s\n", k.Name, k.About)
 		}
 	}
-	for _, f := range guide.Files(s.acp.Cwd()) {
+	for _, f := range find.Files() {
 		fmt.Fprintf(&b, "\nGuidance for this project, from %s:\n\n%s\n", f.Path, f.Text)
 	}
-	return b.String()
+	if s.agent.models != nil {
+		find.Prompts() // those that are left out
+	}
+	return b.String(), find.Left
 }
 
 // expand puts the text of a prompt from a file in the place of its name.

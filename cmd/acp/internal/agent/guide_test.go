@@ -1,10 +1,15 @@
 package agent
 
 import (
+	"context"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/agent/guide"
 )
 
@@ -37,4 +42,48 @@ say Reviewed.
 		t.Errorf("the model got %q", got)
 	}
 	contains(t, k.tell("/help"), "I am the agent")
+}
+
+// TestGuidanceHeldBack: guidance that is a link out of the project, or that a rule denies by either of its
+// names, does not reach the model, and the user is told.
+func TestGuidanceHeldBack(t *testing.T) {
+	for _, tt := range []struct {
+		to   string
+		deny string
+		want bool
+	}{
+		{"notes.md", "", true}, {"../secret", "", false}, {"secret.env", "**/*.env", false}, {"notes.md", "**/AGENTS.md", false},
+	} {
+		t.Run(tt.to+" "+tt.deny, func(t *testing.T) {
+			w, with := scripted(t, "say Done.\n")
+			var told atomic.Bool
+			k := start(t, 2, with, func(k *talk) {
+				update := k.client.Update
+				k.client.Update = func(ctx context.Context, s *acp.ClientSession, u *acp.Update) {
+					if n, ok := u.Update.(*acp.Notice); ok && strings.Contains(n.Title, "does not get") {
+						told.Store(true)
+					}
+					update(ctx, s, u)
+				}
+				k.write("notes.md", "THE TEXT")
+				k.write("secret.env", "THE TEXT")
+				if err := os.WriteFile(filepath.Join(filepath.Dir(k.cwd), "secret"), []byte("THE TEXT"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Symlink(tt.to, filepath.Join(k.cwd, "AGENTS.md")); err != nil {
+					t.Skip("no links here")
+				}
+				if tt.deny != "" {
+					k.policy, _ = acphost.NewPolicy(acphost.Rule{Effect: acphost.EffectDeny, Paths: []string{tt.deny}})
+				}
+			})
+			k.tell("hi")
+			if got := strings.Contains(messageText(w.requests[0].Messages[0]), "THE TEXT"); got != tt.want {
+				t.Errorf("the model got it: %v", got)
+			}
+			if got := told.Load(); got == tt.want {
+				t.Errorf("the user was told: %v", got)
+			}
+		})
+	}
 }

@@ -159,10 +159,19 @@ func (s *session) currentTitle() string {
 	return s.title
 }
 
-// skills returns those that the session can use.
-func (s *session) skills() []guide.Skill {
-	return guide.Skills(s.acp.Cwd(), s.agent.home)
+// finder finds what people have written for the session's model. What rules keep from being read is not
+// read, by either of its names; nobody is asked for what a rule wants asked.
+func (s *session) finder() *guide.Finder {
+	return &guide.Finder{Dir: s.acp.Cwd(), Home: s.agent.home, Refuse: func(path, real string) string {
+		if v := s.judge(tool.Using(acp.ToolKindRead, path, real)); tool.Restricts(v) {
+			return "the rule " + prose.OneLine(v.Rule, 200) + " keeps it from being read"
+		}
+		return ""
+	}}
 }
+
+// skills returns those that the session can use.
+func (s *session) skills() []guide.Skill { return s.finder().Skills() }
 
 // prompts returns those that the user can send by their names. Names of commands are the
 // commands'.
@@ -170,7 +179,7 @@ func (s *session) prompts() []guide.Prompt {
 	if s.agent.models == nil {
 		return nil // nobody would understand them
 	}
-	return slices.DeleteFunc(guide.Prompts(s.acp.Cwd(), s.agent.home), func(p guide.Prompt) bool { return isCommand(p.Name) })
+	return slices.DeleteFunc(s.finder().Prompts(), func(p guide.Prompt) bool { return isCommand(p.Name) })
 }
 
 // roots are the directories of the session.

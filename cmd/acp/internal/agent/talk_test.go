@@ -34,6 +34,7 @@ type talk struct {
 	limits     loop.Limits
 	most       float64 // that a session may cost
 	cost       func(*acp.Cost)
+	policy     *acphost.Policy
 	scriptFile string // the file with what the model of the agent says, where that is a process of its own
 	conn       *acp.ClientConn
 	session    *acp.ClientSession
@@ -126,7 +127,7 @@ func (f fixed) Effort() string                   { return "" }
 
 func (k *talk) connect() {
 	k.t.Helper()
-	a, err := New(Options{Dir: k.dir, Version: "1.2.3", Models: k.models(), Home: k.home, Limits: k.limits, Session: k.most})
+	a, err := New(Options{Dir: k.dir, Version: "1.2.3", Models: k.models(), Home: k.home, Limits: k.limits, Session: k.most, Policy: k.policy})
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -2,7 +2,8 @@
 // (AGENTS.md), skills (SKILL.md) and prompts that are used again.
 //
 // It reads only. Bounds: 32 KiB of each file, 64 skills and 64 prompts; what is beyond them
-// is left out.
+// is left out. A file of the project that is a link out of its repository is left out, too:
+// whoever wrote the repository chose the name, and a model is sent what is read.
 package guide
 
 import (
@@ -25,14 +26,34 @@ const (
 // A File is a file of guidance.
 type File struct{ Path, Text string }
 
-// Files returns the guidance for a directory, the outermost first: AGENTS.md, or CLAUDE.md
-// where there is none, up to the root of the repository.
-func Files(dir string) []File {
+// A Finder finds files for a directory. Its methods are not safe for concurrent use.
+type Finder struct {
+	Dir  string
+	Home Home
+	// Refuse returns why a file must not be read, or "". It is called with the name of the
+	// file and where links lead. Nil refuses nothing.
+	Refuse func(path, real string) string
+	// Left is what was left out of what was looked for, each once: a file, and why.
+	Left []Left
+}
+
+// A Left is a file that is left out.
+type Left struct{ Path, Why string }
+
+// Home are the directories of the user.
+type Home struct {
+	Dir    string // "" if the user has none
+	Config string // of this program; "" likewise
+}
+
+// Files returns the guidance for the directory, the outermost first: AGENTS.md, or CLAUDE.md
+// where there is none that can be read, up to the root of the repository.
+func (f *Finder) Files() []File {
 	var all []File
-	for _, d := range slices.Backward(up(dir)) {
+	for _, d := range slices.Backward(up(f.Dir)) {
 		for _, name := range []string{"AGENTS.md", "CLAUDE.md"} {
 			path := filepath.Join(d, name)
-			text, err := head(path)
+			text, err := f.head(path)
 			if err == nil {
 				if text = strings.TrimSpace(text); text != "" {
 					all = append(all, File{path, text})
@@ -60,21 +81,51 @@ func up(dir string) []string {
 	}
 }
 
+// errLeft is the error of head for a file that is listed in Left.
+var errLeft = errors.New("left out")
+
 // head returns the beginning of a regular text file.
-func head(path string) (string, error) {
-	info, err := os.Stat(path)
+func (f *Finder) head(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	if f.Refuse != nil {
+		if why := f.Refuse(path, real); why != "" {
+			return "", f.leave(path, why)
+		}
+	}
+	tree, rel := filepath.Dir(real), filepath.Base(real) // of the user, who may link what they like
+	if inside(f.project(), path) {
+		if tree, err = filepath.EvalSymlinks(f.project()); err != nil {
+			return "", err
+		}
+		if !inside(tree, real) {
+			return "", f.leave(path, "it is a link out of the project")
+		}
+		if rel, err = filepath.Rel(tree, real); err != nil {
+			return "", err
+		}
+	}
+	// A link that is put there now does not lead out, either.
+	root, err := os.OpenRoot(tree)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = root.Close() }()
+	info, err := root.Stat(rel)
 	if err != nil {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
 		return "", errors.New("not a regular file")
 	}
-	f, err := os.Open(path)
+	file, err := root.Open(rel)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, MaxFile+1))
 	if err != nil {
 		return "", err
 	}
@@ -85,6 +136,30 @@ func head(path string) (string, error) {
 	return strings.ReplaceAll(text, "\r\n", "\n"), nil
 }
 
+// inside reports whether a path is below a directory.
+func inside(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// project returns the outermost directory whose files are the project's.
+func (f *Finder) project() string {
+	all := up(f.Dir)
+	return all[len(all)-1]
+}
+
+// maxLeft bounds the files that are listed as left out.
+const maxLeft = 64
+
+// leave lists a file as left out.
+func (f *Finder) leave(path, why string) error {
+	l := Left{path, why}
+	if len(f.Left) < maxLeft && !slices.Contains(f.Left, l) {
+		f.Left = append(f.Left, l)
+	}
+	return errLeft
+}
+
 // A Skill is a description of how something is done, which a model reads when it needs
 // it (agentskills.io).
 type Skill struct {
@@ -93,15 +168,10 @@ type Skill struct {
 	Dir   string // with SKILL.md and what belongs to it
 }
 
-// Home are the directories of the user.
-type Home struct {
-	Dir    string // "" if the user has none
-	Config string // of this program; "" likewise
-}
-
-// Skills returns the skills for a directory: those of the project, then those of the
+// Skills returns the skills for the directory: those of the project, then those of the
 // user. Of two with one name the first counts.
-func Skills(dir string, home Home) []Skill {
+func (f *Finder) Skills() []Skill {
+	dir, home := f.Dir, f.Home
 	var places []string
 	for _, d := range up(dir) {
 		for _, name := range []string{".acp", ".agents", ".claude"} {
@@ -122,7 +192,7 @@ func Skills(dir string, home Home) []Skill {
 		}
 		for _, e := range entries {
 			own := filepath.Join(place, e.Name())
-			text, err := head(filepath.Join(own, "SKILL.md"))
+			text, err := f.head(filepath.Join(own, "SKILL.md"))
 			if err != nil {
 				continue
 			}
@@ -150,9 +220,10 @@ type Prompt struct {
 	text  string
 }
 
-// Prompts returns the prompts for a directory: those of the project, then those of the
+// Prompts returns the prompts for the directory: those of the project, then those of the
 // user. Of two with one name the first counts.
-func Prompts(dir string, home Home) []Prompt {
+func (f *Finder) Prompts() []Prompt {
+	dir, home := f.Dir, f.Home
 	var places []string
 	for _, d := range up(dir) {
 		places = append(places, filepath.Join(d, ".acp", "prompts"), filepath.Join(d, ".claude", "commands"))
@@ -174,7 +245,7 @@ func Prompts(dir string, home Home) []Prompt {
 			if !ok || !plain(name) || slices.ContainsFunc(all, func(o Prompt) bool { return o.Name == name }) {
 				continue
 			}
-			text, err := head(filepath.Join(place, e.Name()))
+			text, err := f.head(filepath.Join(place, e.Name()))
 			if err != nil || strings.TrimSpace(text) == "" {
 				continue
 			}

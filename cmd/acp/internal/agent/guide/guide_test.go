@@ -39,7 +39,7 @@ func TestFiles(t *testing.T) {
 	})
 	text := func(sub string) []string {
 		var all []string
-		for _, f := range Files(filepath.Join(dir, filepath.FromSlash(sub))) {
+		for _, f := range (&Finder{Dir: filepath.Join(dir, filepath.FromSlash(sub))}).Files() {
 			all = append(all, f.Text)
 		}
 		return all
@@ -54,7 +54,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%d files", len(got))
 	}
 	outside := tree(t, map[string]string{"AGENTS.md": "above", "in/AGENTS.md": "own"})
-	if got := Files(filepath.Join(outside, "in")); len(got) != 1 || got[0].Text != "own" {
+	if got := (&Finder{Dir: filepath.Join(outside, "in")}).Files(); len(got) != 1 || got[0].Text != "own" {
 		t.Errorf("%v", got)
 	}
 }
@@ -70,12 +70,12 @@ func TestSkills(t *testing.T) {
 		"home/.claude/skills/pdf/SKILL.md":      "---\r\ndescription: \"Reads: PDFs\"\r\n---\r\n",
 		"config/skills/mine/SKILL.md":           "---\ndescription: 'Mine'\n---\n",
 	})
-	got := Skills(filepath.Join(dir, "repo", "sub"), Home{Dir: filepath.Join(dir, "home"), Config: filepath.Join(dir, "config")})
+	got := (&Finder{Dir: filepath.Join(dir, "repo", "sub"), Home: Home{Dir: filepath.Join(dir, "home"), Config: filepath.Join(dir, "config")}}).Skills()
 	want := []Skill{{Name: "deploy", About: "How the project is deployed."}, {Name: "mine", About: "Mine"}, {Name: "pdf", About: "Reads: PDFs"}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Skill{}, "Dir")); diff != "" {
 		t.Error(diff)
 	}
-	if got := Skills(filepath.Join(dir, "repo"), Home{}); len(got) != 1 || filepath.Base(got[0].Dir) != "deploy" {
+	if got := (&Finder{Dir: filepath.Join(dir, "repo")}).Skills(); len(got) != 1 || filepath.Base(got[0].Dir) != "deploy" {
 		t.Errorf("%v", got)
 	}
 }
@@ -87,7 +87,7 @@ func TestPrompts(t *testing.T) {
 		".claude/commands/fix.md":   "# Fix the tests\n\nDo it.\n",
 		".claude/commands/empty.md": "\n", ".claude/commands/note.txt": "x",
 	})
-	got := Prompts(dir, Home{})
+	got := (&Finder{Dir: dir}).Prompts()
 	if len(got) != 2 {
 		t.Fatalf("%v", got)
 	}
@@ -113,4 +113,57 @@ func FuzzFrontMatter(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLinks: a file of the project that is a link out of it is left out, whatever it is; so is what must not be
+// read, by the name of the link or of its target. Links within the project, and the user's own, are followed.
+func TestLinks(t *testing.T) {
+	const skill = "---\nname: s\ndescription: d\n---\nx\n"
+	dir := tree(t, map[string]string{
+		"secret": "SECRET", "home/.claude/commands/x": "", "dotfiles/own.md": "own", "skills/evil/SKILL.md": skill,
+		"repo/.git/HEAD": "", "repo/docs/agents.md": "guidance", "repo/.env": "KEY", "repo/sub/x": "", "repo/.acp/skills/x": "", "repo/.acp/prompts/x": "", "repo/.claude/x": "",
+	})
+	link := func(to, name string) {
+		t.Helper()
+		if err := os.Symlink(filepath.Join(dir, filepath.FromSlash(to)), filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+			t.Skip("no links here")
+		}
+	}
+	link("secret", "repo/AGENTS.md")
+	link("repo/docs/agents.md", "repo/CLAUDE.md")
+	link("repo/.env", "repo/sub/AGENTS.md")
+	link("secret", "repo/.acp/prompts/leak.md")
+	link("skills/evil", "repo/.acp/skills/evil")
+	link("skills", "repo/.claude/skills")
+	link("dotfiles/own.md", "home/.claude/commands/own.md")
+	f := &Finder{Dir: filepath.Join(dir, "repo", "sub"), Home: Home{Dir: filepath.Join(dir, "home")}, Refuse: func(path, real string) string {
+		if filepath.Base(path) == ".env" || filepath.Base(real) == ".env" {
+			return "a rule"
+		}
+		return ""
+	}}
+	var got []string
+	for _, file := range f.Files() {
+		got = append(got, file.Text)
+	}
+	for _, s := range f.Skills() {
+		got = append(got, "skill "+s.Name)
+	}
+	for _, p := range f.Prompts() {
+		got = append(got, "prompt "+p.Text(""))
+	}
+	if diff := cmp.Diff([]string{"guidance", "prompt own"}, got); diff != "" {
+		t.Error(diff)
+	}
+	var left []string
+	for _, l := range f.Left {
+		rel, _ := filepath.Rel(dir, l.Path)
+		left = append(left, filepath.ToSlash(rel)+": "+l.Why)
+	}
+	const out = ": it is a link out of the project"
+	want := []string{"repo/AGENTS.md" + out, "repo/sub/AGENTS.md: a rule", "repo/.acp/skills/evil/SKILL.md" + out,
+		"repo/.claude/skills/evil/SKILL.md" + out, "repo/.acp/prompts/leak.md" + out}
+	if diff := cmp.Diff(want, left); diff != "" {
+		t.Error(diff)
+	}
 }

@@ -14,11 +14,15 @@ func Restricts(v acphost.Verdict) bool {
 	return v.Effect == acphost.EffectDeny || v.Effect == acphost.EffectAsk
 }
 
-// using is the use of a file or directory, in the words of rules. Both of its names count.
-func using(kind acp.ToolKind, p place) acphost.Request {
-	r := acphost.Request{Kind: string(kind), Paths: []string{p.path}}
-	if p.real != p.path && p.real != "" {
-		r.Paths = append(r.Paths, p.real)
+// using is the use of a file or directory, in the words of rules.
+func using(kind acp.ToolKind, p place) acphost.Request { return Using(kind, p.path, p.real) }
+
+// Using is the use of a file or directory, in the words of rules. Both of its names count: real is where links
+// lead, or "".
+func Using(kind acp.ToolKind, path, real string) acphost.Request {
+	r := acphost.Request{Kind: string(kind), Paths: []string{path}}
+	if real != path && real != "" {
+		r.Paths = append(r.Paths, real)
 	}
 	return r
 }
