@@ -2,22 +2,26 @@ package changes
 
 import (
 	"bufio"
-	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/gitread"
 )
 
 // The bounds of what Git is asked for.
 const (
-	gitTime  = 10 * time.Second
-	gitBytes = 4 << 20 // of a list of paths
+	gitTime = 10 * time.Second
+	// Filters are asked for of so many files.
+	maxFilters = 2 * maxFiles
 	// A Base keeps the content of files that had changes already.
 	maxKept     = 200
 	maxKeptText = 4 << 20
@@ -36,78 +40,126 @@ type Base struct {
 func TakeBase(ctx context.Context, dir string) (*Base, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitTime)
 	defer cancel()
-	// The way up, and not the root, which Git tells without the links in its path.
-	up, err := git(ctx, dir, "rev-parse", "--show-cdup")
-	if err != nil {
+	t, err := gitread.Open(ctx, dir)
+	if errors.Is(err, gitread.ErrNone) {
 		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
-	b := &Base{top: filepath.Join(dir, filepath.FromSlash(strings.TrimRight(string(up), "\n"))), kept: map[string]state{}}
-	if commit, err := git(ctx, dir, "rev-parse", "--verify", "--quiet", "HEAD"); err == nil {
-		b.commit = strings.TrimSpace(string(commit))
-	}
-	dirty, err := b.differs(ctx)
+	defer func() { _ = t.Close() }()
+	b := &Base{top: t.Top, commit: t.Commit, kept: map[string]state{}}
+	dirty, err := differs(ctx, t, b.commit)
 	if err != nil {
 		return nil, err
 	}
 	room := maxKeptText
-	for i, path := range dirty {
-		s := read(path)
+	for i, d := range dirty {
+		s := read(d.path)
 		if room -= len(s.text); i >= maxKept || room < 0 {
 			s = state{exists: s.exists, opaque: "had too many changes before the session"}
 		}
-		b.kept[path] = s
+		b.kept[d.path] = s
 	}
 	return b, nil
 }
 
-// differs returns the absolute paths of the files that are not as in the commit, and of those that
-// Git does not know and does not ignore.
-func (b *Base) differs(ctx context.Context) ([]string, error) {
-	var out []byte
-	if b.commit != "" {
-		changed, err := git(ctx, b.top, "diff", "--name-only", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules", "-z", b.commit, "--")
+// A different file is not as in the commit.
+type different struct {
+	path   string // absolute
+	object string // what it is in the commit; "" if it is not there
+	filter string // the filter that the attributes of the project name for it
+}
+
+// differs returns the files that may not be as in a commit, and those that Git does not know and
+// does not ignore. Git compares the files with its index, not their content.
+func differs(ctx context.Context, t *gitread.Tree, commit string) ([]different, error) {
+	objects := map[string]string{}
+	if commit != "" {
+		out, err := t.Output(ctx, nil, "-C", t.Top, "diff-index", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules", "-z", commit, "--")
 		if err != nil {
 			return nil, err
 		}
-		out = changed
+		fields := strings.Split(string(out), "\x00")
+		for i := 0; i+1 < len(fields); i += 2 { // ":MODE MODE OBJECT OBJECT STATUS", and the path
+			if words := strings.Fields(fields[i]); len(words) == 5 {
+				object := words[2]
+				if strings.Trim(object, "0") == "" {
+					object = ""
+				}
+				objects[fields[i+1]] = cmp.Or(objects[fields[i+1]], object)
+			}
+		}
 	}
-	others := []string{"ls-files", "--others", "--exclude-standard", "-z"}
-	if b.commit == "" {
+	others := []string{"-C", t.Top, "ls-files", "--others", "--exclude-standard", "-z"}
+	if commit == "" {
 		others = append(others, "--cached")
 	}
-	unknown, err := git(ctx, b.top, others...)
+	unknown, err := t.Output(ctx, nil, others...)
 	if err != nil {
 		return nil, err
 	}
-	var paths []string
-	for name := range bytes.SplitSeq(append(out, unknown...), []byte{0}) {
-		if len(name) > 0 && name[len(name)-1] != '/' { // a directory is a repository of its own
-			paths = append(paths, filepath.Join(b.top, filepath.FromSlash(string(name))))
+	for name := range strings.SplitSeq(string(unknown), "\x00") {
+		if _, ok := objects[name]; !ok && name != "" && !strings.HasSuffix(name, "/") { // a directory is a repository of its own
+			objects[name] = ""
 		}
 	}
-	return paths, nil
+	names := slices.Sorted(maps.Keys(objects))
+	filters, err := filters(ctx, t, names)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]different, 0, len(names))
+	for _, name := range names {
+		out = append(out, different{filepath.Join(t.Top, filepath.FromSlash(name)), objects[name], filters[name]})
+	}
+	return out, nil
+}
+
+// filters returns the filters that the attributes of the project name for files.
+func filters(ctx context.Context, t *gitread.Tree, names []string) (map[string]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	names = names[:min(len(names), maxFilters)]
+	out, err := t.Output(ctx, strings.NewReader(strings.Join(names, "\x00")+"\x00"), "-C", t.Top, "check-attr", "-z", "--stdin", "filter")
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	fields := strings.Split(string(out), "\x00")
+	for i := 0; i+2 < len(fields); i += 3 { // path, attribute, value
+		if v := fields[i+2]; v != "unspecified" && v != "unset" && v != "set" {
+			found[fields[i]] = v
+		}
+	}
+	return found, nil
 }
 
 // changed returns the files that are no longer as they were, as they were.
 func (b *Base) changed(ctx context.Context) (map[string]state, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitTime)
 	defer cancel()
-	now, err := b.differs(ctx)
+	t, err := gitread.Open(ctx, b.top)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = t.Close() }()
+	now, err := differs(ctx, t, b.commit)
 	if err != nil {
 		return nil, err
 	}
 	was := map[string]state{}
-	var ask []string
+	var ask []different
 	seen := map[string]bool{}
-	for _, path := range now {
-		seen[path] = true
-		if s, ok := b.kept[path]; ok {
-			if s.opaque != "" || read(path) != s {
-				was[path] = s
+	for _, d := range now {
+		seen[d.path] = true
+		if s, ok := b.kept[d.path]; ok {
+			if s.filter = d.filter; s.opaque != "" || !s.same(read(d.path)) {
+				was[d.path] = s
 			}
 			continue
 		}
-		ask = append(ask, path)
+		ask = append(ask, d)
 	}
 	for path, s := range b.kept { // it is as in the commit now
 		if !seen[path] {
@@ -117,57 +169,44 @@ func (b *Base) changed(ctx context.Context) (map[string]state, error) {
 	if len(ask) > maxFiles {
 		ask, err = ask[:maxFiles], fmt.Errorf("%d files have changed; only the first %d are compared", len(ask), maxFiles)
 	}
-	states, failed := b.committed(ctx, ask)
-	for path, s := range states {
-		was[path] = s
-	}
-	if failed != nil {
-		err = failed
-	}
-	return was, err
+	return was, errors.Join(err, committed(ctx, t, ask, was))
 }
 
-// committed returns files as they are in the commit.
-func (b *Base) committed(ctx context.Context, paths []string) (map[string]state, error) {
-	was := map[string]state{}
-	if b.commit == "" {
-		for _, path := range paths {
-			was[path] = state{}
-		}
-		return was, nil
-	}
+// committed adds files to was as they are in the commit.
+func committed(ctx context.Context, t *gitread.Tree, files []different, was map[string]state) error {
 	var names strings.Builder
-	var asked []string
-	for _, path := range paths {
-		rel, err := filepath.Rel(b.top, path)
-		if err != nil || strings.Contains(rel, "\n") {
+	var asked []different
+	for _, d := range files {
+		if d.object == "" {
+			was[d.path] = state{filter: d.filter}
 			continue
 		}
-		asked = append(asked, path)
-		names.WriteString(b.commit + ":" + filepath.ToSlash(rel) + "\n")
+		asked = append(asked, d)
+		names.WriteString(d.object + "\n")
 	}
 	if len(asked) == 0 {
-		return was, nil
+		return nil
 	}
-	cmd := gitCommand(ctx, b.top, "cat-file", "--batch")
+	cmd := t.Command(ctx, "cat-file", "--batch")
 	cmd.Stdin = strings.NewReader(names.String())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return was, err
+		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return was, err
+		return err
 	}
 	r := bufio.NewReader(out)
-	for _, path := range asked {
+	for _, d := range asked {
 		s, err := batched(r)
 		if err != nil {
 			break
 		}
-		was[path] = s
+		s.filter = d.filter
+		was[d.path] = s
 	}
 	_, _ = io.Copy(io.Discard, r)
-	return was, cmd.Wait()
+	return cmd.Wait()
 }
 
 // batched reads one answer of git cat-file --batch.
@@ -177,7 +216,7 @@ func batched(r *bufio.Reader) (state, error) {
 		return state{}, err
 	}
 	if strings.HasSuffix(head, " missing\n") {
-		return state{}, nil
+		return state{exists: true, opaque: "its content before is not in this clone"}, nil
 	}
 	words := strings.Fields(head)
 	if len(words) != 3 {
@@ -198,38 +237,4 @@ func batched(r *bufio.Reader) (state, error) {
 		return state{exists: true, opaque: "not a regular file"}, nil
 	}
 	return content(data), nil
-}
-
-// gitCommand returns a command of Git. The project may not be trusted, so its settings must not
-// start programs, and looking must not disturb the user's own commands.
-func gitCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "core.quotePath=false"}, args...)...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	cmd.WaitDelay = time.Second
-	return cmd
-}
-
-func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	cmd := gitCommand(ctx, dir, args...)
-	var problem bytes.Buffer
-	cmd.Stderr = &problem
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	out, err := io.ReadAll(io.LimitReader(pipe, gitBytes+1))
-	long := len(out) > gitBytes
-	_, _ = io.Copy(io.Discard, pipe)
-	if failed := cmd.Wait(); failed != nil {
-		line, _, _ := strings.Cut(problem.String(), "\n")
-		return nil, fmt.Errorf("git %s: %w: %s", args[0], failed, line)
-	}
-	if long {
-		return nil, fmt.Errorf("git %s: more than %d MB of paths", args[0], gitBytes>>20)
-	}
-	return out, err
 }

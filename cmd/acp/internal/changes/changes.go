@@ -4,7 +4,9 @@
 // It knows two sources. The record of the session has the changes that the agent has reported;
 // they are removed from the file as it is now, from the last to the first, which gives the file
 // without them and with everything that others have written. A [Base] has the files as Git knew
-// them when the session began; it also shows what commands have changed.
+// them when the session began; it also shows what commands have changed. No program runs that the
+// settings of the repository name: see package gitread. A file that a filter of Git would convert
+// is therefore compared with what is stored.
 //
 // A file of more than 2 MiB, and one that is not text, is listed without its content. At most 500
 // files are listed.
@@ -62,6 +64,9 @@ type File struct {
 	Existed, Exists bool
 	// Opaque says why the content is not shown, or is "".
 	Opaque string
+	// Filter is the filter, such as lfs, that converts the file before Git stores it, or "". It has
+	// not run: the file is compared with what is stored.
+	Filter string
 	Hunks  []Hunk
 
 	before, after string
@@ -138,6 +143,9 @@ func find(path, dir string, steps []step, was state, known bool) *File {
 		f.Source, f.Existed, f.before = Compared, was.exists, was.text
 	}
 	f.Opaque = now.opaque
+	if f.Source == Compared {
+		f.Filter = was.filter
+	}
 	if f.Source == Partly && f.Existed == f.Exists && f.before == f.after && f.Opaque == "" && !told(steps) {
 		f.Opaque = "the agent has not said how"
 	}
@@ -162,6 +170,13 @@ type state struct {
 	exists bool
 	text   string
 	opaque string // why text is not its content
+	filter string // the filter that converts it before Git stores it; not part of the state
+}
+
+// same reports whether a file has not changed.
+func (s state) same(as state) bool {
+	s.filter, as.filter = "", ""
+	return s == as
 }
 
 // read returns the present state of a file.
@@ -327,7 +342,7 @@ func replace(dir, path string, from, to state) error {
 	if err != nil || !filepath.IsLocal(rel) {
 		return fmt.Errorf("%s: %w", filepath.Base(path), ErrOutside)
 	}
-	if read(path) != from {
+	if !read(path).same(from) {
 		return fmt.Errorf("%s: %w", filepath.Base(path), ErrMoved)
 	}
 	root, err := os.OpenRoot(dir)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"sort"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/bounded"
+	"github.com/goacp/acp/cmd/acp/internal/gitread"
 	"github.com/sahilm/fuzzy"
 )
 
@@ -151,11 +151,12 @@ func Less(a, b string) bool {
 // gitFiles lists the files that git knows and those that it does not ignore. It reports false if
 // dir is not in a git repository.
 func gitFiles(ctx context.Context, dir string) ([]string, bool) {
-	// The project may not be trusted, so its git settings must not start programs.
-	cmd := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false",
-		"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-	cmd.Dir = dir
-	cmd.WaitDelay = time.Second
+	tree, err := gitread.Open(ctx, dir)
+	if err != nil {
+		return nil, false
+	}
+	defer func() { _ = tree.Close() }()
+	cmd := tree.Command(ctx, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
 	out := &bounded.Buffer{Max: MaxBytes}
 	cmd.Stdout = out
 	if err := cmd.Run(); err != nil && !out.Full {

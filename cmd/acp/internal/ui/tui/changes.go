@@ -312,6 +312,8 @@ func (o *changesOverlay) layout(m *model, width int) {
 		switch {
 		case f.Opaque != "":
 			remark = f.Opaque
+		case f.Filter != "":
+			remark = "compared as stored: git's filter " + f.Filter + " was not run"
 		case f.Source == changes.Compared:
 			remark = "by a command, or by you"
 		case f.Source == changes.Partly:
