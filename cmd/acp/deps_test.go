@@ -117,7 +117,7 @@ var layers = map[string][]string{
 	"roster":                 {"config", "exitcode", "remote"},
 	"safetext":               {},
 	"shellline":              {},
-	"shown":                  {},
+	"shown":                  {"safetext"},
 	"store":                  {"filelock", "ownmeta", "store/legacy"},
 	"store/legacy":           {"filelock"},
 	"telemetry":              {"gateway"},
@@ -140,7 +140,7 @@ var layers = map[string][]string{
 	"ui/export":              {"history", "markdown", "safetext", "shown", "store"},
 	"ui/plain":               {"app", "backend", "exitcode", "history", "pty", "remote", "roster", "safetext", "shown", "store"},
 	"title":                  {"safetext"},
-	"ui/tui":                 {"app", "backend", "bounded", "changes", "config", "exitcode", "mention", "pty", "remote", "roster", "safetext", "store", "title", "ui/export", "ui/tui/view"},
+	"ui/tui":                 {"app", "backend", "bounded", "changes", "config", "exitcode", "mention", "pty", "remote", "roster", "safetext", "shown", "store", "title", "ui/export", "ui/tui/view"},
 	"ui/tui/view":            {"history", "markdown", "safetext", "shown"},
 }
 

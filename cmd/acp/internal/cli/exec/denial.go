@@ -37,7 +37,7 @@ func suggester(p config.Permissions, base string) func(acphost.Request) string {
 func denial(rec acphost.Record, rule string) string {
 	line := "denied: " + what(rec)
 	switch {
-	case rule != "":
+	case rule != "" && rule == safetext.Visible(rule): // what cannot be seen cannot be copied
 		return line + why(rec) + "; allow it with --allow " + quote(safetext.Line(rule, 4000))
 	case rec.By == acphost.ByUser:
 		return line + ", as you answered"
@@ -54,7 +54,7 @@ func denial(rec acphost.Record, rule string) string {
 // why returns the reason of a decision and the part of the command that it concerns, in
 // parentheses, or "" if the line would only repeat itself.
 func why(rec acphost.Record) string {
-	reason, part := safetext.Line(rec.Reason, 200), safetext.Line(rec.Part, 200)
+	reason, part := safetext.Line(rec.Reason, 200), safetext.VisibleLine(rec.Part, 200)
 	rule := "the rule " + safetext.Line(rec.Rule, 100)
 	switch command, certain := rec.Shows(); {
 	case reason == "no rule allows it":
@@ -62,7 +62,7 @@ func why(rec acphost.Record) string {
 	case reason == rule+" denies it", reason == rule+" wants it to be asked", !certain && command == "":
 		reason = ""
 	}
-	if part == safetext.Line(rec.Command, 200) {
+	if part == safetext.VisibleLine(rec.Command, 200) {
 		part = ""
 	}
 	switch {
@@ -94,7 +94,7 @@ func certainty(rec acphost.Record) string {
 func what(rec acphost.Record) string {
 	parts := []string{}
 	add := func(s string, most int) {
-		if s = safetext.Line(s, most); s != "" && !strings.Contains(strings.Join(parts, " "), s) {
+		if s = safetext.VisibleLine(s, most); s != "" && !strings.Contains(strings.Join(parts, " "), s) {
 			parts = append(parts, s)
 		}
 	}
@@ -102,7 +102,7 @@ func what(rec acphost.Record) string {
 	if !shown.Same(rec.Title, command, rec.Cwd) {
 		add(rec.Title, 120)
 	}
-	add(command, 500)
+	add(strings.TrimRight(command, "\n"), 500)
 	if len(rec.Paths) > 0 && command == "" {
 		add(rec.Paths[0], 200)
 	}

@@ -20,3 +20,14 @@ func TestDenialOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestDenialVisible: a denial writes out what nobody sees, and offers no rule that would look like another one.
+func TestDenialVisible(t *testing.T) {
+	got := denial(acphost.Record{Title: "Run this command?", Kind: "execute", Command: "./build.sh\u200b --all\u3164"}, "command:./build.sh\u200b *")
+	if got != `denied: Run this command? ./build.sh\u{200b} --all\u{3164}; no --allow rule can permit it` {
+		t.Error(got)
+	}
+	if got := denial(acphost.Record{Kind: "edit", Paths: []string{"a\u202e "}}, ""); got != `denied: a\u{202e}\u{20}; no --allow rule can permit it` {
+		t.Error(got)
+	}
+}

@@ -20,9 +20,9 @@ import (
 // elicit is [backend.Frontend]'s Elicit. The user answers the fields of a form one after another,
 // or confirms that they will visit a URL.
 func (c *conversation) elicit(ctx context.Context, _ *backend.Session, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
-	lines := []string{"The agent asks: " + safetext.Text(req.Message)}
+	lines := []string{"The agent asks: " + safetext.VisibleCode(strings.TrimSpace(req.Message))}
 	if req.Form == nil {
-		lines = append(lines, "  It asks you to visit: "+safetext.Line(req.URL, 4000), "  Type y to accept, n to decline, or press Enter to dismiss.")
+		lines = append(lines, "  It asks you to visit: "+safetext.VisibleLine(req.URL, 1<<16), "  Type y to accept, n to decline, or press Enter to dismiss.")
 		for {
 			line, ok, err := c.ask(ctx, lines, "Your answer: ")
 			switch {
@@ -100,13 +100,13 @@ func newField(p acpv2.ElicitationProperty, required bool) (f field) {
 	if form.title == "" {
 		form.title = p.Name
 	}
-	if what := safetext.Line(form.what, 500); what != "" {
+	if what := safetext.VisibleLine(form.what, 500); what != "" {
 		f.lines = []string{"  " + what}
 	}
 	f.lines = append(f.lines, choices(form.options)...)
-	f.prompt = safetext.Line(form.title, maxTitle)
+	f.prompt = safetext.VisibleLine(form.title, maxTitle)
 	if form.def != "" {
-		f.prompt += " [" + safetext.Line(form.def, maxTitle) + "]"
+		f.prompt += " [" + safetext.VisibleLine(form.def, maxTitle) + "]"
 	} else if required {
 		f.prompt += " (required)"
 	}
@@ -287,9 +287,9 @@ func several(s *acpv2.MultiSelectPropertySchema, options []acpv2.EnumOption, lin
 // choices lists options, numbered from 1.
 func choices(options []acpv2.EnumOption) (lines []string) {
 	for i, o := range options {
-		name := safetext.Line(o.Title, maxTitle)
+		name := safetext.VisibleLine(o.Title, maxTitle)
 		if name == "" {
-			name = safetext.Line(o.Const, maxTitle)
+			name = safetext.VisibleLine(o.Const, maxTitle)
 		}
 		lines = append(lines, fmt.Sprintf("  %d. %s", i+1, name))
 	}

@@ -67,40 +67,55 @@ func NoticeLine(n *transcript.Notice) string {
 }
 
 // Question returns the lines of a permission request, with its choices numbered from 1. [Choice]
-// reads the answer.
+// reads the answer. What would be done is shown in full, whatever its length: users cannot agree to
+// what they do not see.
 func Question(req acphost.Request) []string {
-	command, certain := req.Shows()
-	title, description := req.Title, req.Description
-	if shown.Same(title, command, req.Cwd) {
-		title = "Run this command?"
+	q := shown.Ask(req)
+	title := "Permission: " + q.Title
+	if q.Theirs {
+		title = "Permission, in the agent's words: " + q.Title
 	}
-	if shown.Same(description, command, req.Cwd) || shown.Same(description, title, req.Cwd) {
-		description = ""
-	}
-	lines := []string{"Permission: " + safetext.Line(title, 500)}
-	for line := range strings.SplitSeq(strings.TrimSpace(safetext.Text(description)), "\n") {
-		if line != "" {
-			lines = append(lines, "  "+line)
+	lines := []string{title}
+	add := func(first, more, text string) {
+		for line := range strings.SplitSeq(text, "\n") {
+			lines = append(lines, first+line)
+			first = more
 		}
 	}
-	// A command is shown in full, whatever its length: users cannot agree to what they do not see.
+	if q.Description != "" {
+		add("  ", "  ", q.Description)
+	}
 	switch {
-	case command != "" && certain:
-		lines = append(lines, "  Command: "+strings.ReplaceAll(safetext.Text(command), "\n", "\n           "))
-	case command != "":
-		lines = append(lines, "  Command, as the agent displays it: "+strings.ReplaceAll(safetext.Text(command), "\n", "\n    "))
-	case !certain:
+	case q.Command != "" && q.Certain:
+		add("  Command: ", "           ", q.Command)
+	case q.Command != "":
+		add("  Command, as the agent displays it: ", "    ", q.Command)
+	case !q.Certain:
 		lines = append(lines, "  It is not known what would run.")
 	}
-	for i, p := range req.Paths {
-		if i == 20 {
-			lines = append(lines, fmt.Sprintf("  and %d more files", len(req.Paths)-i))
-			break
+	if q.Cwd != "" {
+		lines = append(lines, "  In: "+q.Cwd)
+	}
+	for _, p := range q.Paths {
+		lines = append(lines, "  File: "+p)
+	}
+	for _, t := range q.Texts {
+		add("  ", "  ", t)
+	}
+	for _, p := range q.Patches {
+		lines = append(lines, "  Change:")
+		add("    ", "    ", p)
+	}
+	if len(q.Input) > 0 {
+		lines = append(lines, "  Input:")
+	}
+	for _, v := range q.Input {
+		for _, line := range v.Lines() {
+			lines = append(lines, "    "+line)
 		}
-		lines = append(lines, "  File: "+safetext.Line(p, 1000))
 	}
 	for i, o := range req.Options {
-		name := safetext.Line(o.Name, maxTitle)
+		name := safetext.VisibleLine(o.Name, maxTitle)
 		if kind := optionKind(o.Kind); kind != "" && !strings.EqualFold(kind, name) {
 			name += " (" + kind + ")"
 		}

@@ -367,14 +367,9 @@ func (c *conversation) ended(end ending) error {
 	return nil
 }
 
-// permission is [backend.Frontend]'s Ask. The changes that a call would make precede the choices.
+// permission is [backend.Frontend]'s Ask.
 func (c *conversation) permission(ctx context.Context, _ *backend.Session, req acphost.Request) (acp.PermissionOptionID, error) {
 	lines := Question(req)
-	if of := req.Of; of != nil && of.ToolCall != nil {
-		if content, ok := of.ToolCall.Content.Get(); ok {
-			lines = append(lines[:len(lines)-len(req.Options)], append(DiffLines(content), lines[len(lines)-len(req.Options):]...)...)
-		}
-	}
 	for {
 		line, ok, err := c.ask(ctx, lines, "Your choice (number, or Enter to dismiss): ")
 		if err != nil || !ok {
@@ -392,12 +387,12 @@ func (c *conversation) decided(_ *backend.Session, rec acphost.Record, _ acphost
 	if rec.By == acphost.ByUser || rec.By == acphost.ByCancelling {
 		return
 	}
-	title := safetext.Line(rec.Title, maxTitle)
+	title := safetext.VisibleLine(rec.Title, maxTitle)
 	if title == "" {
-		title = safetext.Line(rec.Kind, 40)
+		title = safetext.VisibleLine(rec.Kind, 40)
 	}
 	if command, certain := rec.Shows(); command != "" {
-		title = safetext.Line(shown.With(title, command), 2*maxTitle)
+		title = safetext.VisibleLine(strings.TrimSpace(shown.With(rec.Title, command)), 2*maxTitle)
 	} else if !certain {
 		title += " (it is not known what would run)"
 	}

@@ -91,7 +91,7 @@ func TestQuestions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		has(t, out, "Permission: Write it\n", "File: /project/a\n", "1. Allow", tt.want)
+		has(t, out, "Permission, in the agent's words: Write it\n", "File: /project/a\n", "1. Allow", tt.want)
 	}
 }
 

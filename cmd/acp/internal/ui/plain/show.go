@@ -354,19 +354,3 @@ func subagentLine(a *transcript.Subagent) string {
 	}
 	return "Subagent: " + title + " — " + state
 }
-
-// DiffLines returns the file changes in a tool call's content as lines. They are complete, because
-// users cannot agree to what they do not see.
-func DiffLines(content []acp.ToolCallContent) (lines []string) {
-	for _, c := range content {
-		d, ok := c.(*acpv2.Diff)
-		if !ok || d == nil || d.Patch == nil {
-			continue
-		}
-		lines = append(lines, "  Change:")
-		for line := range strings.SplitSeq(strings.TrimRight(safetext.Text(d.Patch.Text), "\n"), "\n") {
-			lines = append(lines, "    "+line)
-		}
-	}
-	return lines
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
@@ -63,7 +64,7 @@ func newAskOverlay(m *model, a *ask) *askOverlay {
 	taken := map[string]bool{}
 	kinds := map[acpv2.PermissionOptionKind]bool{}
 	for _, opt := range a.req.Options {
-		c := choice{name: one(opt.Name), id: opt.OptionID}
+		c := choice{name: seen(opt.Name), id: opt.OptionID}
 		kinds[opt.Kind] = true
 		if l := letters[opt.Kind]; l != "" && !taken[l] {
 			c.letter, taken[l] = l, true
@@ -354,19 +355,20 @@ func (o *askOverlay) text(m *model, width int) []string {
 		return view.Permission(o.ask.req.Of, o.ask.shown, width, m.theme)
 	}
 	// The request is acp's own, for example because the agent writes a file through acp.
-	r := o.ask.req
-	lines := wrap(r.Title, width)
-	command, certain := r.Shows()
-	if command == "" && !certain {
-		command = "It is not known what would run."
+	q := shown.Ask(o.ask.req)
+	lines := wrap(q.Title, width)
+	if q.Command == "" && !q.Certain {
+		q.Command = "It is not known what would run."
 	}
-	for _, s := range []string{r.Description, command} {
+	for _, s := range append([]string{q.Description, q.Command}, q.Paths...) {
 		if s != "" {
 			lines = append(lines, wrap(s, width)...)
 		}
 	}
-	for _, p := range r.Paths {
-		lines = append(lines, "  "+cut(one(p), width-2))
+	for _, v := range q.Input {
+		for _, l := range v.Lines() {
+			lines = append(lines, wrap("  "+l, width)...)
+		}
 	}
 	return lines
 }

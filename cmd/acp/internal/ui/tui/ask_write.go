@@ -35,7 +35,7 @@ func writtenChoices(m *model, a *ask) []choice {
 	var all []choice
 	if id := a.req.Allow(); id != "" && m.opt.addRule != nil {
 		if rule := config.SuggestRule(a.req); rule != "" {
-			all = append(all, choice{name: "Allow by a rule: " + one(rule), letter: "e", id: id, more: func(m *model, o *askOverlay) askMore {
+			all = append(all, choice{name: "Allow by a rule: " + seen(rule), letter: "e", id: id, more: func(m *model, o *askOverlay) askMore {
 				return newRuleWriter(m, o, id, rule)
 			}})
 		}

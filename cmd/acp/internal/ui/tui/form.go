@@ -78,7 +78,7 @@ func newForm(req *acp.ElicitationRequest) *form {
 		w := &field{name: p.Name, required: slices.Contains(req.Form.Required, p.Name), chosen: map[int]bool{}}
 		w.applySchema(p.Schema)
 		if w.title == "" {
-			w.title = one(p.Name)
+			w.title = seen(p.Name)
 		}
 		f.fields = append(f.fields, w)
 	}
@@ -89,7 +89,7 @@ func newForm(req *acp.ElicitationRequest) *form {
 func (w *field) applySchema(schema acpv2.ElicitationPropertySchema) {
 	switch s := schema.(type) {
 	case *acpv2.StringPropertySchema:
-		w.title, w.what = one(s.Title), one(s.Description)
+		w.title, w.what = seen(s.Title), seen(s.Description)
 		w.minLen, w.maxLen, w.pattern, w.format = s.MinLength, s.MaxLength, s.Pattern, s.Format
 		w.options = slices.Clone(s.OneOf)
 		for _, e := range s.Enum {
@@ -107,24 +107,24 @@ func (w *field) applySchema(schema acpv2.ElicitationPropertySchema) {
 			}
 		}
 	case *acpv2.NumberPropertySchema:
-		w.kind, w.title, w.what = fieldNumber, one(s.Title), one(s.Description)
+		w.kind, w.title, w.what = fieldNumber, seen(s.Title), seen(s.Description)
 		w.min, w.max = s.Minimum, s.Maximum
 		if s.Default != nil {
 			w.text = strconv.FormatFloat(*s.Default, 'g', -1, 64)
 		}
 	case *acpv2.IntegerPropertySchema:
-		w.kind, w.title, w.what = fieldInteger, one(s.Title), one(s.Description)
+		w.kind, w.title, w.what = fieldInteger, seen(s.Title), seen(s.Description)
 		w.minI, w.maxI = s.Minimum, s.Maximum
 		if s.Default != nil {
 			w.text = strconv.FormatInt(*s.Default, 10)
 		}
 	case *acpv2.BooleanPropertySchema:
-		w.kind, w.title, w.what = fieldBool, one(s.Title), one(s.Description)
+		w.kind, w.title, w.what = fieldBool, seen(s.Title), seen(s.Description)
 		if s.Default != nil {
 			w.on = *s.Default
 		}
 	case *acpv2.MultiSelectPropertySchema:
-		w.kind, w.title, w.what = fieldSome, one(s.Title), one(s.Description)
+		w.kind, w.title, w.what = fieldSome, seen(s.Title), seen(s.Description)
 		w.minN, w.maxN = s.MinItems, s.MaxItems
 		switch items := s.Items.(type) {
 		case *acpv2.StringMultiSelectItems:
@@ -146,10 +146,10 @@ func (w *field) applySchema(schema acpv2.ElicitationPropertySchema) {
 
 // label returns the name of an option.
 func (w *field) label(i int) string {
-	if t := one(w.options[i].Title); t != "" {
+	if t := seen(w.options[i].Title); t != "" {
 		return t
 	}
-	return one(w.options[i].Const)
+	return seen(w.options[i].Const)
 }
 
 // value returns the value of the field as JSON, or nil if it is empty. If the value is not valid,
@@ -243,7 +243,7 @@ func (w *field) textProblem() string {
 	if w.pattern != "" {
 		// Patterns are JavaScript's. A pattern that Go cannot compile is left to the agent.
 		if re, err := regexp.Compile(w.pattern); err == nil && !re.MatchString(w.text) {
-			return "must match " + one(w.pattern)
+			return "must match " + seen(w.pattern)
 		}
 	}
 	switch w.format {

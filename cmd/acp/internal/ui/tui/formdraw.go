@@ -11,6 +11,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
 // maxField bounds the text of a field, in bytes.
@@ -169,7 +170,7 @@ func (o *formOverlay) draw(m *model, width, height int) ([]string, *tea.Position
 	head := []string{heading(st, title, "", width)}
 	for _, s := range []string{o.form.req.Message, f.Description} {
 		if s != "" {
-			head = append(head, wrap(s, width)...)
+			head = append(head, wrap(safetext.VisibleCode(s), width)...)
 		}
 	}
 	if most := max(2, height/3); len(head) > most {
@@ -292,7 +293,7 @@ func (w *field) draw(st *styles, width int, here bool) ([]string, *tea.Position)
 func (o *formOverlay) drawURL(m *model, width, height int) []string {
 	st := m.st
 	lines := []string{heading(st, "The agent asks you to visit a page", "", width)}
-	lines = append(lines, wrap(o.form.req.Message, width)...)
+	lines = append(lines, wrap(safetext.VisibleCode(o.form.req.Message), width)...)
 	lines = append(lines, "")
 	link := o.form.req.URL
 	if u, err := url.Parse(link); err == nil && u.Host != "" {
@@ -304,7 +305,7 @@ func (o *formOverlay) drawURL(m *model, width, height int) []string {
 			lines = append(lines, st.warn.Render(cut("  ! the host name contains letters of other alphabets", width)))
 		}
 	}
-	for i, l := range strings.Split(ansi.Hardwrap(safeLine(link, 1<<16), max(8, width-11), true), "\n") {
+	for i, l := range strings.Split(ansi.Hardwrap(safetext.VisibleLine(link, 1<<16), max(8, width-11), true), "\n") {
 		label := "           "
 		if i == 0 {
 			label = "  address  "

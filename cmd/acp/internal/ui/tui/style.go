@@ -87,3 +87,7 @@ func wrap(s string, width int) []string {
 
 // one returns foreign text as one safe line.
 func one(s string) string { return safetext.Line(s, 400) }
+
+// seen returns foreign text that the user decides about as one line, with everything written out
+// that nobody sees.
+func seen(s string) string { return safetext.VisibleLine(s, 400) }

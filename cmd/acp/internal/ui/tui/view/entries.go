@@ -450,19 +450,22 @@ func (t *Transcript) path(p string) string { return shortPath(p, t.opts.Cwd) }
 
 // shortPath returns a path relative to cwd if it is below that, and otherwise abbreviates the home
 // directory to ~.
-func shortPath(p, cwd string) string {
+func shortPath(p, cwd string) string { return safetext.Line(shorter(p, cwd), maxTitle) }
+
+// shorter is shortPath for a path of any length and with any characters.
+func shorter(p, cwd string) string {
 	below := func(dir string) (string, bool) {
 		rel, err := filepath.Rel(dir, p)
 		return rel, err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 	}
 	if filepath.IsAbs(p) {
 		if rel, ok := below(cwd); ok && cwd != "" {
-			return safetext.Line(rel, maxTitle)
+			return rel
 		}
 		home, err := os.UserHomeDir()
 		if rel, ok := below(home); ok && err == nil && home != "" && home != "/" {
 			p = filepath.Join("~", rel)
 		}
 	}
-	return safetext.Line(p, maxTitle)
+	return p
 }

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goacp/acp"
@@ -80,14 +82,14 @@ func (b *builder) permission(p *transcript.Permission) {
 	if b.t.tellsOf(p) {
 		return
 	}
-	title := safetext.Line(p.Title, maxTitle)
+	title := safetext.VisibleLine(strings.TrimSpace(p.Title), maxTitle)
 	if title == "" {
 		title = "a permission"
 	}
 	switch command, certain := shown.Asked(b.t.snap, p); {
 	case command != "":
-		if shown.With(title, command) != title {
-			title += " $ " + safetext.Line(command, maxTitle)
+		if shown.With(p.Title, command) != p.Title {
+			title += " $ " + safetext.VisibleLine(strings.TrimRight(command, "\n"), maxTitle)
 		}
 	case !certain:
 		title += " (it is not known what would run)"
@@ -128,7 +130,7 @@ func (b *builder) permission(p *transcript.Permission) {
 
 // Permission draws the subject of a permission request in full: the title, the description, the
 // command and its directory, the changes to files, and everything else that is known about the tool
-// call. It does not draw the options. snap may be nil.
+// call, with everything written out that nobody sees. It does not draw the options. snap may be nil.
 func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int, th *Theme) []string {
 	t := New(th)
 	t.width = max(width, 1)
@@ -162,16 +164,15 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 		said = append(said, text)
 		return false
 	}
-	title := safetext.Line(req.Title, maxTitle)
-	switch {
-	case title == "":
-		title = "The agent asks for permission"
-	case again(req.Title):
-		title = "Run this command?"
+	title, theirs := shown.Asks(req.Title, again(req.Title))
+	head := line{}
+	if theirs {
+		head = head.put("The agent says: ", th.dim)
 	}
-	b.line(prefix{}, line{}.put(title, look{attr: bold}))
+	b.line(prefix{}, head.put(title, look{attr: bold}))
 	if strings.TrimSpace(req.Description) != "" && !again(req.Description) {
-		b.pieces(prefix{}, req.Description, splitMarkdown(req.Description, nil), true)
+		text := safetext.VisibleCode(req.Description)
+		b.pieces(prefix{}, text, splitMarkdown(text, nil), true)
 	}
 	switch s := req.Subject.(type) {
 	case *acpv2.CommandPermissionSubject:
@@ -183,7 +184,10 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 	if call == nil {
 		return t.allLines(b.parts)
 	}
-	b.askedCall(call, title, again)
+	for _, l := range call.Locations {
+		said = append(said, l.Path)
+	}
+	b.askedCall(shown.VisibleCall(call), title, again)
 	_, command := req.Subject.(*acpv2.CommandPermissionSubject)
 	switch {
 	case asked != "" && !command:
@@ -193,11 +197,26 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 		}
 	case asked == "" && !certain:
 		b.line(prefix{}, line{{"It is not known what would run.", th.warn}})
-		fallthrough
-	case len(call.Content) == 0 && !command:
-		b.json("input", call.RawInput)
+	}
+	changes := slices.ContainsFunc(call.Content, func(c acp.ToolCallContent) bool { d, ok := c.(*acpv2.Diff); return ok && d.Patch != nil })
+	if shown.NeedsInput(asked, certain, changes) {
+		b.input(shown.Input(call.RawInput, t.opts.Cwd, said...))
 	}
 	return t.allLines(b.parts)
+}
+
+// input draws the input of a tool.
+func (b *builder) input(values []shown.Value) {
+	if len(values) == 0 {
+		return
+	}
+	var lines []string
+	for _, v := range values {
+		lines = append(lines, v.Lines()...)
+	}
+	text := strings.Join(lines, "\n")
+	b.line(indent(2), line{{"input", b.t.th.dim}})
+	b.pieces(indent(4), text, splitPlain(text, ""), false)
 }
 
 // askedCall draws the tool call of a permission request below a title. It leaves out texts for
@@ -211,15 +230,19 @@ func (b *builder) askedCall(call *transcript.ToolCall, title string, again func(
 		}
 		b.line(prefix{}, l.put(s, look{}))
 	}
-	if ps := t.locations(call, ""); len(ps) > 0 {
-		var l line
-		for i, p := range ps {
-			if i > 0 {
-				l = l.put("  ", th.dim)
-			}
-			l = l.put(p.text, th.dim)
+	var places line
+	for i, l := range call.Locations {
+		if i > 0 {
+			places = places.put("  ", th.dim)
 		}
-		b.line(indent(2), l)
+		text := shorter(l.Path, t.opts.Cwd)
+		if l.Line != nil {
+			text += ":" + strconv.Itoa(int(*l.Line))
+		}
+		places = places.put(text, th.dim)
+	}
+	if len(places) > 0 {
+		b.line(indent(2), places)
 	}
 	for _, c := range call.Content {
 		switch c := c.(type) {
@@ -246,16 +269,17 @@ func (b *builder) askedCall(call *transcript.ToolCall, title string, again func(
 // command adds a command in full.
 func (b *builder) command(cmd, cwd string) {
 	th := b.t.th
+	cmd, cwd = safetext.Visible(strings.TrimRight(cmd, "\n")), safetext.VisibleLine(cwd, 1<<20)
 	b.add(prefix{}, func(width int) []line {
 		var out []line
-		for _, l := range th.codeLines(strings.TrimRight(safetext.Text(cmd), "\n"), lexerFor("bash", false)) {
+		for _, l := range th.codeLines(cmd, lexerFor("bash", false)) {
 			out = append(out, chop(l, max(width-2, 1))...)
 		}
 		out = before(out, decorated(line{{"$ ", th.accent}}), decorated(line{{"  ", look{}}}))
 		return append([]line{nil}, out...)
 	})
 	if cwd != "" {
-		b.line(indent(2), line{{"in " + shortPath(cwd, ""), th.dim}})
+		b.line(indent(2), line{{"in " + shorter(cwd, ""), th.dim}})
 	}
 }
 

@@ -208,3 +208,45 @@ func TestLineCount(t *testing.T) {
 		}
 	}
 }
+
+// TestPermissionWhole: the dialog shows the input of a tool if nothing else says what it does, with the lines of texts as
+// lines, marks the title as the agent's, and writes out what nobody sees in every part.
+func TestPermissionWhole(t *testing.T) {
+	const unseen, written = "a\u200bb\u202e", `a\u{200b}b\u{202e}`
+	text := acpv2.Set([]acpv2.ToolCallContent{&acpv2.Content{Content: acpv2.Text(unseen)}})
+	diff := acpv2.Set([]acpv2.ToolCallContent{&acpv2.Diff{Changes: []acpv2.DiffChange{{Operation: &acpv2.DiffModify{Path: "/w/" + unseen}}},
+		Patch: &acpv2.DiffPatch{Format: acpv2.DiffPatchFormatGitPatch, Text: "diff --git a/w/x b/w/x\n--- a/w/x\n+++ b/w/x\n@@ -1 +1 @@\n-a\n+" + unseen + "\n"}}})
+	for _, tt := range []struct {
+		name  string
+		title string
+		call  acpv2.ToolCallUpdate
+		want  []string
+		not   string
+	}{
+		{"arguments", "mail: send", acpv2.ToolCallUpdate{RawInput: []byte(`{"to":"boss@example.com","body":"I quit"}`), Content: text}, []string{"The agent says: mail: send", "to: boss@example.com", "body: I quit"}, `"to"`},
+		{"a plan", "Ready to code?", acpv2.ToolCallUpdate{RawInput: []byte(`{"plan":"1. Delete the tests\n2. Push to main\n"}`)}, []string{"1. Delete the tests\n", "2. Push to main"}, `\n2`},
+		{"the title", unseen, acpv2.ToolCallUpdate{}, []string{written}, ""},
+		{"the content", "x", acpv2.ToolCallUpdate{Content: text}, []string{written}, ""},
+		{"the change", "x", acpv2.ToolCallUpdate{Content: diff, RawInput: []byte(`{"n":1}`)}, []string{"+ " + written, "/w/" + written}, "n: 1"},
+		{"the place", "x", acpv2.ToolCallUpdate{Locations: acpv2.Set([]acpv2.ToolCallLocation{{Path: "/w/" + unseen}})}, []string{"/w/" + written}, ""},
+		{"the input", "x", acpv2.ToolCallUpdate{RawInput: []byte(`{"url":"` + unseen + `"}`)}, []string{"url: " + written}, ""},
+		{"the command", "List the files", acpv2.ToolCallUpdate{Kind: acpv2.Set(acpv2.ToolKindExecute), RawInput: []byte(`{"command":"` + unseen + `"}`)}, []string{"The agent says: List the files", "$ " + written}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.call.ToolCallID = "c"
+			got := strings.Join(Permission(&acp.PermissionRequest{Title: tt.title, ToolCall: &tt.call, Subject: &acpv2.ToolCallPermissionSubject{ToolCall: tt.call}}, nil, 200, plainTheme()), "\n") + "\n"
+			for _, want := range tt.want {
+				if !strings.Contains(strings.ReplaceAll(got, " +"+written, " + "+written), want) {
+					t.Errorf("lacks %q:\n%s", want, got)
+				}
+			}
+			if tt.not != "" && strings.Contains(got, tt.not) || strings.ContainsAny(got, "\u200b\u202e") {
+				t.Errorf("has %q, or what nobody sees:\n%q", tt.not, got)
+			}
+		})
+	}
+	got := strings.Join(Permission(&acp.PermissionRequest{Title: "Run this command?", Subject: &acpv2.CommandPermissionSubject{Command: unseen, Cwd: "/" + unseen}}, nil, 80, plainTheme()), "\n")
+	if strings.Count(got, written) != 2 || strings.Contains(got, "The agent says") {
+		t.Error(got)
+	}
+}
