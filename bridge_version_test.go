@@ -107,3 +107,47 @@ func TestBridgeVersion(t *testing.T) {
 		})
 	}
 }
+
+// TestBridgeAsks: a client of version 1 sees the command that an agent of version 2 asks for as the title, and with the
+// question in the content, behind what the call showed before.
+func TestBridgeAsks(t *testing.T) {
+	for _, announced := range []bool{false, true} {
+		agent := &Agent{Prompt: func(ctx context.Context, t *Turn) (StopReason, error) {
+			ask := Permission{Title: "Run this command?", Command: "echo dangerous", Cwd: "/work"}
+			if !announced {
+				t.Permit(ask)
+				return StopEndTurn, nil
+			}
+			call := t.ToolCall(ToolCall{Title: "Shell", Content: []ToolCallContent{&BlockContent{Content: Text("why")}}})
+			call.Permit(ask)
+			return StopEndTurn, nil
+		}}
+		asked := make(chan string, 1)
+		client := &Client{RequestPermission: func(_ context.Context, r *PermissionRequest) (PermissionDecision, error) {
+			text := r.Title
+			content, _ := r.ToolCall.Content.Get()
+			for _, c := range content {
+				if b, ok := c.(*BlockContent); ok {
+					text += " | " + b.Content.(*TextContent).Text
+				}
+			}
+			asked <- text
+			return r.Reject(), nil
+		}}
+		conn := bridged(t, agent, 2, client, 1)
+		s, err := conn.NewSession(t.Context(), SessionConfig{Cwd: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Prompt(t.Context(), Text("go")).Wait(); err != nil {
+			t.Fatal(err)
+		}
+		want := "echo dangerous | Run this command?\n\n$ echo dangerous\nin /work"
+		if announced {
+			want = "echo dangerous | why | Run this command?\n\n$ echo dangerous\nin /work"
+		}
+		if got := <-asked; got != want {
+			t.Errorf("asked %q, want %q", got, want)
+		}
+	}
+}

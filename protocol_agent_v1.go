@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
@@ -410,14 +409,10 @@ func (p *agentV1) requestPermission(ctx context.Context, s *AgentSession, r *per
 	if s.unheard() {
 		return nil, clientLacks("subagents")
 	}
-	if r.call != nil {
-		text := question(r)
-		r.Subject = &ToolCallPermissionSubject{ToolCall: *withText(aboutCommand(r), text)}
-	}
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
-	v1, err := s.toV1.Permission(r.RequestPermissionRequest)
+	v1, err := s.toV1.Permission(r.RequestPermissionRequest, r.call)
 	s.releaseSending()
 	if err != nil {
 		return nil, err
@@ -427,57 +422,6 @@ func (p *agentV1) requestPermission(ctx context.Context, s *AgentSession, r *per
 		return nil, err
 	}
 	return &acpv2.RequestPermissionResponse{Outcome: translate.PermissionOutcomeFromV1(res.Outcome), Meta: res.Meta}, nil
-}
-
-// question is what a request says beyond the call it is about.
-func question(r *permissionRequest) string {
-	var parts []string
-	if title, _ := r.call.Title.Get(); r.Title != title {
-		parts = append(parts, r.Title)
-	}
-	if c, ok := r.Subject.(*CommandPermissionSubject); ok {
-		line := "$ " + c.Command
-		if c.Cwd != "" {
-			line += "\nin " + c.Cwd
-		}
-		parts = append(parts, line)
-	}
-	if r.Description != "" {
-		parts = append(parts, r.Description)
-	}
-	return strings.Join(parts, "\n\n")
-}
-
-// aboutCommand puts a command into the call it is about, where that says
-// nothing of its own.
-func aboutCommand(r *permissionRequest) *ToolCallUpdate {
-	c, ok := r.Subject.(*CommandPermissionSubject)
-	if !ok {
-		return r.call
-	}
-	with := *r.call
-	if k := with.Kind.Or(ToolKindOther); k == ToolKindOther {
-		with.Kind = acpv2.Set(ToolKindExecute)
-	}
-	if with.RawInput == nil {
-		with.RawInput, _ = json.Marshal(struct { // strings always encode
-			Command string `json:"command"`
-			Cwd     string `json:"cwd,omitempty"`
-		}{c.Command, c.Cwd})
-	}
-	return &with
-}
-
-// withText shows a description as a part of the call it is about: there is no
-// other place for it.
-func withText(call *ToolCallUpdate, text string) *ToolCallUpdate {
-	if text == "" {
-		return call
-	}
-	with := *call
-	content, _ := call.Content.Get()
-	with.Content = acpv2.Set(append(content[:len(content):len(content)], &BlockContent{Content: Text(text)}))
-	return &with
 }
 
 func (p *agentV1) elicit(ctx context.Context, s *AgentSession, r *acpv2.CreateElicitationRequest) (*acpv2.CreateElicitationResponse, error) {

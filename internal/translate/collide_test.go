@@ -144,7 +144,7 @@ func TestCollisions(t *testing.T) {
 		if r.UnmarshalJSON(in) != nil {
 			return false
 		}
-		v, err := new(ToV1).Permission(r)
+		v, err := new(ToV1).Permission(r, nil)
 		if err != nil {
 			return true // no option of a known kind
 		}

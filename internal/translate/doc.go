@@ -43,8 +43,9 @@
 // Settings: for clients that do not advertise boolean options, these; a value of
 // an unknown kind, see [OptionValueToV1].
 //
-// Permissions: a description, a title beside that of the tool call, an option of
-// an unknown kind, a subject other than a tool call; see [ToV1.Permission].
+// Permissions: an option of an unknown kind, a subject other than a tool call or a
+// command. A command, a title beside that of the tool call and a description
+// become text; see [ToV1.Permission].
 //
 // Sessions: state_update, which has no form at all: a turn of version 1 is a
 // request and its answer; work in the background, including that of subagents; the stop

@@ -2,6 +2,8 @@ package translate
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
@@ -84,12 +86,15 @@ func PermissionFromV1(r acpv1.RequestPermissionRequest) acpv2.RequestPermissionR
 }
 
 // Permission converts a permission request. What it asks about becomes a tool
-// call, synthesized for a command that belongs to none, and for anything else; the
-// title becomes that of a tool call without one, the description is lost. A
-// request of which no option has a form in version 1 is an error that wraps
-// [errors.ErrUnsupported]. The tool call does not count as announced by this:
-// its first update is still sent as tool_call.
-func (t *ToV1) Permission(r acpv2.RequestPermissionRequest) (acpv1.RequestPermissionRequest, error) {
+// call, synthesized for a command that belongs to none, and for anything else. A
+// command becomes the title of a call without one. What version 1 has no place
+// for becomes text behind the content of the call: the command with its
+// directory, a title that is not the call's, and the description. whole is the
+// tool call that the request is about, if the caller knows all of it; nil means
+// what was converted before. A request of which no option has a form in version
+// 1 is an error that wraps [errors.ErrUnsupported]. The tool call does not count
+// as announced by this: its first update is still sent as tool_call.
+func (t *ToV1) Permission(r acpv2.RequestPermissionRequest, whole *acpv2.ToolCallUpdate) (acpv1.RequestPermissionRequest, error) {
 	v := acpv1.RequestPermissionRequest{
 		SessionID: acpv1.SessionID(r.SessionID),
 		Options:   PermissionOptionsToV1(r.Options),
@@ -99,27 +104,67 @@ func (t *ToV1) Permission(r acpv2.RequestPermissionRequest) (acpv1.RequestPermis
 	if len(v.Options) == 0 {
 		return acpv1.RequestPermissionRequest{}, unsupported("a permission request without a known kind of option")
 	}
-	switch s := r.Subject.(type) {
-	case *acpv2.ToolCallPermissionSubject:
-		v.ToolCall = t.toolUpdate(&s.ToolCall)
-		if content, ok := s.ToolCall.Content.Get(); ok {
-			v.ToolCall.Content = acpv1.Set(t.contents(content))
+	var about acpv2.ToolCallUpdate
+	command, isCommand := r.Subject.(*acpv2.CommandPermissionSubject)
+	subject, isCall := r.Subject.(*acpv2.ToolCallPermissionSubject)
+	switch {
+	case whole != nil:
+		about = *whole
+	case isCall:
+		about = subject.ToolCall
+	case isCommand:
+		about = acpv2.ToolCallUpdate{ToolCallID: command.ToolCallID, Kind: acpv2.Set(acpv2.ToolKindExecute),
+			Status: acpv2.Set(acpv2.ToolCallStatusPending), Meta: command.Meta}
+	}
+	known := t.calls.get(about.ToolCallID)
+	title, line := about.Title.Or(""), ""
+	if known != nil && about.Title.IsZero() {
+		title = known.title
+	}
+	if isCommand {
+		if line = "$ " + command.Command; command.Cwd != "" {
+			line += "\nin " + command.Cwd
 		}
-		if v.ToolCall.Title.IsZero() && t.calls.get(s.ToolCall.ToolCallID) == nil {
-			v.ToolCall.Title = acpv1.Set(r.Title)
+		if whole == nil && !strings.Contains(title, command.Command) {
+			title = command.Command
 		}
-	case *acpv2.CommandPermissionSubject:
-		input, err := json.Marshal(struct {
-			Command string `json:"command"`
-			Cwd     string `json:"cwd,omitempty"`
-		}{s.Command, s.Cwd})
-		if err != nil {
-			return acpv1.RequestPermissionRequest{}, err
+		if about.Kind.Or(acpv2.ToolKindOther) == acpv2.ToolKindOther {
+			about.Kind = acpv2.Set(acpv2.ToolKindExecute)
 		}
-		v.ToolCall = acpv1.ToolCallUpdate{ToolCallID: acpv1.ToolCallID(s.ToolCallID), Title: acpv1.Set(r.Title),
-			Kind: acpv1.Set(acpv1.ToolKindExecute), Status: acpv1.Set(acpv1.ToolCallStatusPending), RawInput: input, Meta: s.Meta}
-	default:
-		v.ToolCall.Title = acpv1.Set(r.Title)
+		if about.RawInput == nil {
+			input, err := json.Marshal(struct {
+				Command string `json:"command"`
+				Cwd     string `json:"cwd,omitempty"`
+			}{command.Command, command.Cwd})
+			if err != nil {
+				return acpv1.RequestPermissionRequest{}, err
+			}
+			about.RawInput = input
+		}
+	}
+	v.ToolCall = t.toolUpdate(&about)
+	switch {
+	case isCommand && title != "":
+		v.ToolCall.Title = acpv1.Set(title)
+	case v.ToolCall.Title.IsZero() && known == nil:
+		title = r.Title
+		v.ToolCall.Title = acpv1.Set(title)
+	}
+	var parts []string
+	if r.Title != title && r.Title != about.Name.Or("") && r.Title != string(about.ToolCallID) {
+		parts = append(parts, r.Title)
+	}
+	text := strings.Join(slices.DeleteFunc(append(parts, line, r.Description), func(s string) bool { return s == "" }), "\n\n")
+	content, has := about.Content.Get()
+	if has || text != "" {
+		shown := t.contents(content)
+		if !has && known != nil {
+			shown = t.render(known.parts)
+		}
+		if text != "" {
+			shown = append(shown[:len(shown):len(shown)], &acpv1.Content{Content: &acpv1.TextContent{Text: text}})
+		}
+		v.ToolCall.Content = acpv1.Set(shown)
 	}
 	if v.ToolCall.ToolCallID == "" {
 		v.ToolCall.ToolCallID = t.newID()

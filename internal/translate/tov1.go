@@ -23,6 +23,7 @@ const (
 	maxPartBytes = 4 << 20  // of one tool call
 	maxAllParts  = 16 << 20 // of all tool calls
 	maxShown     = 16       // tool calls that show one terminal
+	maxTitle     = 1 << 10  // bytes of a title that is remembered
 )
 
 // ToV1 serves a client of version 1 from the updates of one session of version

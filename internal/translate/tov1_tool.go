@@ -11,6 +11,7 @@ import (
 
 // A call is what is known of a tool call that the client knows about.
 type call struct {
+	title string // "" if it is long
 	parts []part
 	size  int
 }
@@ -62,6 +63,11 @@ func (t *ToV1) toolCall(dst []acpv1.SessionUpdate, u *acpv2.ToolCallUpdate) []ac
 	first := c == nil
 	if first {
 		c = t.addCall(u.ToolCallID)
+	}
+	if title, ok := u.Title.Get(); ok {
+		if c.title = title; len(title) > maxTitle {
+			c.title = ""
+		}
 	}
 	var content []acpv1.ToolCallContent
 	if !u.Content.IsZero() {

@@ -257,26 +257,31 @@ func TestPermission(t *testing.T) {
 	const kept = `"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]`
 	tests := []struct{ name, in, want string }{
 		{"tool call", `{"sessionId":"s","title":"T","description":"D","subject":{"type":"tool_call","toolCall":{"toolCallId":"c","status":"pending","content":` + showing("x") + `,"capabilities":{}}},` + options + `,"_meta":{"k":1}}`,
-			`{"sessionId":"s","toolCall":{"toolCallId":"c","status":"pending","title":"T","content":` + showing("x") + `},` + kept + `,"_meta":{"k":1}}`},
+			`{"sessionId":"s","toolCall":{"toolCallId":"c","status":"pending","title":"T","content":` + showing("x", "D") + `},` + kept + `,"_meta":{"k":1}}`},
 		{"tool call with a title", `{"sessionId":"s","title":"T","subject":{"type":"tool_call","toolCall":{"toolCallId":"c","title":"C"}},` + options + `}`,
-			`{"sessionId":"s","toolCall":{"toolCallId":"c","title":"C"},` + kept + `}`},
+			`{"sessionId":"s","toolCall":{"toolCallId":"c","title":"C","content":` + showing("T") + `},` + kept + `}`},
 		{"announced tool call", `{"sessionId":"s","title":"T","subject":{"type":"tool_call","toolCall":{"toolCallId":"known"}},` + options + `}`,
-			`{"sessionId":"s","toolCall":{"toolCallId":"known"},` + kept + `}`},
+			`{"sessionId":"s","toolCall":{"toolCallId":"known","content":` + showing("T") + `},` + kept + `}`},
+		{"announced as", `{"sessionId":"s","title":"T","subject":{"type":"tool_call","toolCall":{"toolCallId":"named"}},` + options + `}`,
+			`{"sessionId":"s","toolCall":{"toolCallId":"named"},` + kept + `}`},
+		{"command of one that is known", `{"sessionId":"s","title":"Run this command?","subject":{"type":"command","command":"ls","cwd":"/d","toolCallId":"named"},` + options + `}`,
+			`{"sessionId":"s","toolCall":{"toolCallId":"named","kind":"execute","status":"pending","title":"ls","content":` + showing("seen", `Run this command?\n\n$ ls\nin /d`) + `,"rawInput":{"command":"ls","cwd":"/d"}},` + kept + `}`},
 		{"command", `{"sessionId":"s","title":"Run?","subject":{"type":"command","command":"rm <x>","cwd":"/d","terminalId":"t"},` + options + `}`,
-			`{"sessionId":"s","toolCall":{"toolCallId":"v2-1","kind":"execute","status":"pending","title":"Run?","rawInput":{"command":"rm \u003cx\u003e","cwd":"/d"}},` + kept + `}`},
+			`{"sessionId":"s","toolCall":{"toolCallId":"v2-1","kind":"execute","status":"pending","title":"rm <x>","content":` + showing(`Run?\n\n$ rm <x>\nin /d`) + `,"rawInput":{"command":"rm \u003cx\u003e","cwd":"/d"}},` + kept + `}`},
 		{"command of a tool call", `{"sessionId":"s","title":"Run?","subject":{"type":"command","command":"ls","cwd":"/d","toolCallId":"c"},` + options + `}`,
-			`{"sessionId":"s","toolCall":{"toolCallId":"c","kind":"execute","status":"pending","title":"Run?","rawInput":{"command":"ls","cwd":"/d"}},` + kept + `}`},
+			`{"sessionId":"s","toolCall":{"toolCallId":"c","kind":"execute","status":"pending","title":"ls","content":` + showing(`Run?\n\n$ ls\nin /d`) + `,"rawInput":{"command":"ls","cwd":"/d"}},` + kept + `}`},
 		{"something else", `{"sessionId":"s","title":"T","subject":{"type":"_x"},` + options + `}`, `{"sessionId":"s","toolCall":{"toolCallId":"v2-1","title":"T"},` + kept + `}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var to ToV1
 			to.Update(&acpv2.ToolCallUpdate{ToolCallID: "known"})
+			to.Update(&acpv2.ToolCallUpdate{ToolCallID: "named", Title: acpv2.Set("T"), Content: acpv2.Set([]acpv2.ToolCallContent{&acpv2.Content{Content: &acpv2.TextContent{Text: "seen"}}})})
 			var r acpv2.RequestPermissionRequest
 			if err := r.UnmarshalJSON([]byte(tt.in)); err != nil {
 				t.Fatal(err)
 			}
-			v, err := to.Permission(r)
+			v, err := to.Permission(r, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -294,14 +299,14 @@ func TestPermission(t *testing.T) {
 		})
 	}
 	var to ToV1
-	_, err := to.Permission(acpv2.RequestPermissionRequest{Options: []acpv2.PermissionOption{{OptionID: "x", Kind: "_x"}}})
+	_, err := to.Permission(acpv2.RequestPermissionRequest{Options: []acpv2.PermissionOption{{OptionID: "x", Kind: "_x"}}}, nil)
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("%v", err)
 	}
 	// The tool call of a request is announced by its first update all the same.
 	r := acpv2.RequestPermissionRequest{Options: []acpv2.PermissionOption{{OptionID: "y", Kind: acpv2.PermissionOptionKindAllowOnce}},
 		Subject: &acpv2.ToolCallPermissionSubject{ToolCall: acpv2.ToolCallUpdate{ToolCallID: "c"}}}
-	if _, err := to.Permission(r); err != nil {
+	if _, err := to.Permission(r, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := to.Update(&acpv2.ToolCallUpdate{ToolCallID: "c"})[0].(*acpv1.ToolCall); !ok {
@@ -345,7 +350,7 @@ func TestPermissionFromV1(t *testing.T) {
 			t.Fatalf("%v\n%s\n%s", err, in, raw)
 		}
 		var to ToV1
-		back, err := to.Permission(v)
+		back, err := to.Permission(v, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, in)
 		}
