@@ -157,6 +157,9 @@ func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 				return o.answer(m, c)
 			}
 		}
+		if k.Text != "" { // it answers nothing: the user writes the next prompt
+			return m.typed(k)
+		}
 	}
 	return nil
 }

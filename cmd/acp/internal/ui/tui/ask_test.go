@@ -187,3 +187,41 @@ func (r *rig) answered(a *ask, want acp.PermissionOptionID) {
 		r.t.Errorf("no answer:\n%s", r.screen())
 	}
 }
+
+// TestTypedAtQuestion: what is typed while a question is open, or the output of a command, and is no answer, is the next
+// prompt, with its first letter.
+func TestTypedAtQuestion(t *testing.T) {
+	r := newRig(t, 80, 24, nil).start()
+	a := someAsk(2)
+	r.send(askMsg{a})
+	r.now = r.now.Add(3 * time.Second)
+	for _, k := range strings.Split("hello", "") {
+		r.keys(k)
+	}
+	if got := r.m.input.value(); got != "hello" {
+		t.Errorf("the prompt has %q", got)
+	}
+	r.now = r.now.Add(2 * time.Second)
+	r.keys("y")
+	r.answered(a, a.req.Allow())
+	r.wants("hello")
+
+	for _, tt := range []struct {
+		lines int
+		typed string
+		want  string
+	}{{1, "hello there", "hello there"}, {1, "just", "just"}, {100, "hello", "hello"}, {100, "jjk", ""}} {
+		r := newRig(t, 80, 24, nil).start()
+		r.m.overlay = &pager{title: "! ls", lines: make([]string, tt.lines)}
+		r.send(tickMsg{})
+		for _, k := range strings.Split(tt.typed, "") {
+			if k == " " {
+				k = "space"
+			}
+			r.keys(k)
+		}
+		if got := r.m.input.value(); got != tt.want || (r.m.overlay == nil) != (tt.want != "") {
+			t.Errorf("%d lines, %q typed: the prompt has %q", tt.lines, tt.typed, got)
+		}
+	}
+}

@@ -349,6 +349,11 @@ func (p *pager) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 		m.input.insert(p.lead)
 		return m.typed(k)
 	}
+	// What is typed goes to the prompt, but for the keys that scroll where there is something to scroll.
+	if letter := k.Text; letter != "" && letter != "q" && letter != " " && letter != p.lead && (len(p.shown) <= p.page || !strings.Contains("kjbgG", letter)) {
+		m.shut(p)
+		return m.typed(k)
+	}
 	switch k.String() {
 	case "up", "k":
 		p.top--
