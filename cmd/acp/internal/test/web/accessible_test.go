@@ -102,6 +102,7 @@ func TestAccessible(t *testing.T) {
 		a.look(tb, how+", the menu")
 		tb.Press("Escape")
 		tb.Until(`!document.querySelector(".menu")`)
+		tb.Eval(`void (document.querySelector(".unfold")?.offsetParent && document.querySelector(".unfold").click())`, nil)
 		tb.Type("#prompt", "/")
 		tb.Until(`document.querySelector("#offers")`)
 		a.look(tb, how+", what completes a command")

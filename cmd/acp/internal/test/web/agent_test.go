@@ -29,6 +29,7 @@ import (
 //	attacks N FILE  attacks of a corpus, from the Nth on
 //	hostile [N FILE] hostileText, or attacks of a corpus, from the Nth on, in what else an agent can fill, a question for an address, and an error
 //	form            a form, and what was filled in
+//	sheet WHAT      a question of a kind (see sheet)
 //	options         a model and a switch to choose
 //	chosen          what was chosen
 //	count N [US]    N numbers in one message, one every US microseconds
@@ -112,6 +113,8 @@ func play(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 		}
 		data, _ := json.Marshal(answer.Content)
 		return acp.StopEndTurn, t.Say("form: " + string(data))
+	case "sheet":
+		return acp.StopEndTurn, sheet(t, rest)
 	case "options":
 		return acp.StopEndTurn, t.Session().SetOptions(
 			acp.SessionConfigOption{ConfigID: "model", Name: "Model", Category: acp.SessionConfigOptionCategoryModel, Kind: &acp.SessionConfigSelect{

@@ -1,7 +1,7 @@
 // The fields of a form that the agent shows, and what is wrong with what was filled in.
 
 import type { ElicitationSchema } from "@agentclientprotocol/sdk/experimental/v2";
-import { prose, visible } from "./parts/text";
+import { seenCode, seenLine } from "./parts/text";
 
 // An Option is what can be chosen.
 export interface Option {
@@ -40,11 +40,11 @@ function titled(v: unknown): Option[] {
   if (!Array.isArray(v)) return [];
   return v.flatMap((o) => {
     const { const: value, title, description } = (o ?? {}) as { const?: unknown; title?: unknown; description?: unknown };
-    return typeof value === "string" ? [{ value, title: visible(text(title) || value), about: prose(text(description)) }] : [];
+    return typeof value === "string" ? [{ value, title: seenLine(text(title) || value), about: seenCode(text(description)) }] : [];
   });
 }
 
-const plain = (v: unknown): Option[] => strings(v).map((value) => ({ value, title: visible(value), about: "" }));
+const plain = (v: unknown): Option[] => strings(v).map((value) => ({ value, title: seenLine(value), about: "" }));
 
 // fieldsOf returns the fields that a schema has.
 export function fieldsOf(schema: ElicitationSchema): Field[] {
@@ -52,7 +52,7 @@ export function fieldsOf(schema: ElicitationSchema): Field[] {
   return Object.entries(schema?.properties ?? {}).map(([name, property]) => {
     const p = (property ?? {}) as Record<string, unknown>, type = text(p.type);
     const f: Field = {
-      name, title: visible(text(p.title) || name), about: prose(text(p.description)), required: required.has(name), kind: "unknown", type,
+      name, title: seenLine(text(p.title) || name), about: seenCode(text(p.description)), required: required.has(name), kind: "unknown", type,
       options: [], format: text(p.format), min: undefined, max: undefined, pattern: text(p.pattern), value: "",
     };
     switch (type) {

@@ -1,6 +1,6 @@
 // The page of a tap: what the parts tell each other, and the keys.
 
-import { number, plural, size, visible } from "./parts/text";
+import { number, plural, size, seenCode } from "./parts/text";
 import { byId, el, on, say, setText } from "./tap/dom";
 import { Detail } from "./tap/detail";
 import { Findings } from "./tap/findings";
@@ -41,9 +41,9 @@ on<{ hello: Hello; fresh: boolean }>(stream, "hello", ({ hello: h, fresh }) => {
   }
   if (fresh && h.recorded) timeline.follow(false); // it is read from its beginning
   const name = h.title || (h.command || []).join(" ") || "acp";
-  setText(byId("title"), visible(name));
-  byId("title").title = visible((h.command || []).join(" "));
-  setText(byId("where"), h.file ? (h.recorded ? "" : "recording to ") + visible(h.file) : "");
+  setText(byId("title"), seenCode(name));
+  byId("title").title = seenCode((h.command || []).join(" "));
+  setText(byId("where"), h.file ? (h.recorded ? "" : "recording to ") + seenCode(h.file) : "");
   draw();
 });
 on<typeof told>(stream, "told", (t) => { told = t; draw(); });
@@ -125,8 +125,8 @@ function choices(select: HTMLSelectElement, all: string, list: [string, string][
   if (select.dataset.mark === mark || document.activeElement === select) return;
   select.dataset.mark = mark;
   const value = select.value;
-  select.replaceChildren(el("option", {value: ""}, all), ...list.map(([v, name]) => el("option", {value: v}, visible(name).slice(0, 80))));
-  if (value && !list.some(([v]) => v === value)) select.append(el("option", {value}, visible(value)));
+  select.replaceChildren(el("option", {value: ""}, all), ...list.map(([v, name]) => el("option", {value: v}, seenCode(name).slice(0, 80))));
+  if (value && !list.some(([v]) => v === value)) select.append(el("option", {value}, seenCode(value)));
   select.value = value;
 }
 

@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { type Branch, decode, type Leaf, parse, type Value } from "./values";
-import { beginning, number, visible } from "./text";
+import { beginning, number, seenCode } from "./text";
 
 const page = 200; // members that are shown at once
 const longest = 2000; // characters of a string
@@ -81,14 +81,14 @@ export function Plain({ text, most = 20_000 }: { text: string; most?: number }) 
   const shown = all ? text : beginning(text, most);
   return (
     <pre class="plain">
-      {visible(shown)}
+      {seenCode(shown)}
       {shown.length < text.length && <button class="more" onClick={() => setAll(true)}>… {number(text.length - shown.length)} characters more</button>}
     </pre>
   );
 }
 
 function Node({ name, value, look }: { name?: string; value: Value; look: Look }) {
-  const key = name === undefined ? null : <><span class="key">{visible(beginning(name, longest))}</span><span class="mark">: </span></>;
+  const key = name === undefined ? null : <><span class="key">{seenCode(beginning(name, longest))}</span><span class="mark">: </span></>;
   const here = look.here.has(value) ? " here" : "";
   if (!("items" in value)) return <div class={"leaf" + here}>{key}<Scalar value={value} /></div>;
   const [start, end] = value.kind === "object" ? ["{", "}"] : ["[", "]"];
@@ -104,9 +104,9 @@ function Tree({ name, value, look }: { name?: string; value: Branch; look: Look 
   return (
     <details class={look.here.has(value) ? "here" : undefined} open={isOpen} onToggle={(e) => setOpen(e.currentTarget.open)}>
       <summary>
-        {name !== undefined && <><span class="key">{visible(beginning(name, longest))}</span><span class="mark">: </span></>}
+        {name !== undefined && <><span class="key">{seenCode(beginning(name, longest))}</span><span class="mark">: </span></>}
         <span class="mark">{start}</span>
-        <span class="brief">{visible(beginning(brief(value), 120))}<span class="mark">{end}</span></span>
+        <span class="brief">{seenCode(beginning(brief(value), 120))}<span class="mark">{end}</span></span>
       </summary>
       {isOpen && (
         <div class="members">
@@ -133,13 +133,13 @@ function brief(v: Branch): string {
 function Scalar({ value }: { value: Leaf }) {
   const [all, setAll] = useState(false);
   const [lines, setLines] = useState(false);
-  if (value.kind !== "string") return <span class={value.kind}>{visible(value.raw)}</span>;
+  if (value.kind !== "string") return <span class={value.kind}>{seenCode(value.raw)}</span>;
   const shown = all ? value.raw : beginning(value.raw, longest);
   // Texts of several lines can be read as such.
   const said = value.raw.includes("\\n") ? decode(value.raw) : "";
   return (
     <span class="string">
-      {visible(shown)}
+      {seenCode(shown)}
       {shown.length < value.raw.length && <button class="more" onClick={() => setAll(true)}>… {number(value.raw.length - shown.length)} characters more</button>}
       {said.includes("\n") && <>{" "}<button class="more" aria-expanded={lines} onClick={() => setLines(!lines)}>lines</button></>}
       {lines && <Plain text={said} most={Infinity} />}

@@ -69,7 +69,8 @@ export function ToolView({ call, terminals, skipped, open: start = false }: Tool
   );
 }
 
-function Body({ call, content, terminals, skipped = 0 }: ToolProps & { content: readonly ToolCallContent[] }) {
+/** Body is what is in a tool call. */
+export function Body({ call, content, terminals, skipped = 0 }: ToolProps & { content: readonly ToolCallContent[] }) {
   return (
     <div class="body">
       {call.locations && call.locations.length > 0 && (

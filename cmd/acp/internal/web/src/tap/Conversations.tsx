@@ -6,7 +6,7 @@ import { Json } from "../parts/Json";
 import { PlanView } from "../parts/Plan";
 import { type TerminalState, TerminalView } from "../parts/Terminal";
 import { type ToolCall, ToolView } from "../parts/Tool";
-import { number, size, visible } from "../parts/text";
+import { number, size, seenCode } from "../parts/text";
 import { Usage } from "../parts/Usage";
 import type { Entry, SessionInfo, Talk, Update } from "./types";
 
@@ -37,9 +37,9 @@ export function Conversations({ sessions, chosen, choose, talk, items, gone }: P
     <>
       <nav class="sessions" aria-label="Sessions" hidden={sessions.length < 2}>
         {sessions.map((s) => (
-          <button key={s.id} aria-current={s.id === chosen ? "true" : undefined} onClick={() => choose(s.id)} title={visible(s.id)}>
-            <span class="name">{visible(s.title || s.id)}</span>
-            {s.title && <span class="id">{visible(s.id)}</span>}
+          <button key={s.id} aria-current={s.id === chosen ? "true" : undefined} onClick={() => choose(s.id)} title={seenCode(s.id)}>
+            <span class="name">{seenCode(s.title || s.id)}</span>
+            {s.title && <span class="id">{seenCode(s.id)}</span>}
           </button>
         ))}
       </nav>
@@ -65,9 +65,9 @@ const ItemView = memo(
       case "plan": return <PlanView plan={u.plan ?? {}} removed={entry.removed} />;
       case "permission": return <Permission entry={entry} />;
       case "terminal": return <article class="entry"><TerminalView terminal={terminal(entry)!} /><Lost entry={entry} /></article>;
-      case "notice": return <article class="entry notice"><h3>{visible(u.title || "Notice")}</h3><p>{visible(u.description ?? "")}</p></article>;
+      case "notice": return <article class="entry notice"><h3>{seenCode(u.title || "Notice")}</h3><p>{seenCode(u.description ?? "")}</p></article>;
       default: return (
-        <article class="entry"><details><summary>{visible(entry.kind + (u.title ? " · " + u.title : ""))}</summary><Json value={entry.update ?? entry} /></details></article>
+        <article class="entry"><details><summary>{seenCode(entry.kind + (u.title ? " · " + u.title : ""))}</summary><Json value={entry.update ?? entry} /></details></article>
       );
     }
   },
@@ -121,9 +121,9 @@ function Permission({ entry }: { entry: Entry }) {
     : outcome.outcome || "unknown";
   return (
     <article class="entry permission">
-      <h3><span class="kind">permission</span>{visible(entry.title ?? "")}<span class="status">{visible(said)}</span></h3>
-      {entry.description && <p>{visible(entry.description)}</p>}
-      <p class="options">{options.map((o, i) => <span key={i} class={"option" + (o === picked ? " picked" : "")}>{visible(o.name || o.optionId || "")}</span>)}</p>
+      <h3><span class="kind">permission</span>{seenCode(entry.title ?? "")}<span class="status">{seenCode(said)}</span></h3>
+      {entry.description && <p>{seenCode(entry.description)}</p>}
+      <p class="options">{options.map((o, i) => <span key={i} class={"option" + (o === picked ? " picked" : "")}>{seenCode(o.name || o.optionId || "")}</span>)}</p>
     </article>
   );
 }
@@ -131,7 +131,7 @@ function Permission({ entry }: { entry: Entry }) {
 function State({ session: { state, usage } }: { session: NonNullable<Talk["transcript"]["session"]> }) {
   return (
     <p class={"session-state" + (state && state.state !== "idle" ? " busy" : "")}>
-      {state && <span>{visible(state.state === "idle" ? "idle" + (state.stopReason ? " · " + state.stopReason : "") : state.state)}</span>}
+      {state && <span>{seenCode(state.state === "idle" ? "idle" + (state.stopReason ? " · " + state.stopReason : "") : state.state)}</span>}
       {usage && usage.size > 0 && <Usage usage={usage} />}
     </p>
   );

@@ -3,7 +3,7 @@
 import { byId, type Child, el, say } from "./dom";
 import { render } from "preact";
 import { Json } from "../parts/Json";
-import { at, size, took, visible } from "../parts/text";
+import { at, size, took, seenCode } from "../parts/text";
 import type { Store } from "./store";
 import { label } from "./timeline";
 import type { Finding, Row } from "./types";
@@ -59,23 +59,23 @@ export class Detail extends EventTarget {
     const fact = (name: string, value: string) => facts.push(el("div", null, el("dt", null, name), el("dd", null, value)));
     if (row.dir) fact("from", row.dir === ">" ? "client → agent" : "agent → client");
     fact("at", at(row.at || 0));
-    if (row.id && row.type !== "notification") fact("id", visible(row.id));
-    if (row.session) fact("session", visible(row.session));
+    if (row.id && row.type !== "notification") fact("id", seenCode(row.id));
+    if (row.session) fact("session", seenCode(row.session));
     if (row.took !== undefined) fact("answered after", took(row.took));
     if (row.size !== undefined) fact("size", size(row.size));
     return el("header.detail-head", null,
       el("button.back", {onclick: () => this.dispatchEvent(new Event("back")), "aria-label": "Back to the list"}, "‹"),
-      el("h2", null, el("span.number", null, "#" + row.seq + " "), visible(row.update ? (row.method ?? "") + " " + row.update : label(row)), el("span.type", null, typeName(row))),
+      el("h2", null, el("span.number", null, "#" + row.seq + " "), seenCode(row.update ? (row.method ?? "") + " " + row.update : label(row)), el("span.type", null, typeName(row))),
       row.body ? el("button", {onclick: () => void this.copy(), "aria-keyshortcuts": "c", title: "Copy the frame (c)"}, "Copy") : null,
       el("dl.facts", null, ...facts));
   }
 
   private body(row: Row, marks: Finding[] | undefined): HTMLElement {
-    if (row.body === undefined) return el("p.said", null, visible(row.summary || "Nothing is told about it."));
+    if (row.body === undefined) return el("p.said", null, seenCode(row.summary || "Nothing is told about it."));
     const text = whole.get(row.seq) ?? row.body;
     const partial = row.cut && !whole.has(row.seq);
     const isJSON = row.type !== "stderr" && row.type !== "text" && !partial && !row.short;
-    const box = el("div.body", null, isJSON ? this.tree(text, (marks ?? []).flatMap((f) => (f.seq === row.seq && f.path ? [f.path] : []))) : el("pre.plain", null, visible(text)));
+    const box = el("div.body", null, isJSON ? this.tree(text, (marks ?? []).flatMap((f) => (f.seq === row.seq && f.path ? [f.path] : []))) : el("pre.plain", null, seenCode(text)));
     if (partial) {
       box.prepend(el("p.note", null, "The first 64 kB of " + size(row.size ?? 0) + ". ", el("button", {onclick: (e) => void this.load(row, e.currentTarget as HTMLButtonElement)}, "Load all")));
     } else if (row.short) box.prepend(el("p.note", null, size(row.size ?? 0) + " passed; this much was recorded."));
@@ -142,14 +142,14 @@ function typeName(row: Row): string {
 // finding says what is wrong.
 function finding(f: Finding): HTMLElement {
   return el("div.finding.level-" + word(f.level), null,
-    el("div", null, el("span.badge", null, visible(f.level || "rule")), " ", el("b", null, visible(f.why || f.text || "")), where(f)),
-    f.text && f.why ? el("p", null, visible(f.text)) : null,
-    el("p.rule", null, visible(f.rule || "") + (f.cites ? " · " + visible(f.cites) : "")));
+    el("div", null, el("span.badge", null, seenCode(f.level || "rule")), " ", el("b", null, seenCode(f.why || f.text || "")), where(f)),
+    f.text && f.why ? el("p", null, seenCode(f.text)) : null,
+    el("p.rule", null, seenCode(f.rule || "") + (f.cites ? " · " + seenCode(f.cites) : "")));
 }
 
 // where says at which member it is, unless the reason does.
 export function where(f: Finding): HTMLElement | null {
-  return f.path && !(f.why || "").startsWith(f.path) ? el("code", null, visible(f.path)) : null;
+  return f.path && !(f.why || "").startsWith(f.path) ? el("code", null, seenCode(f.path)) : null;
 }
 
 // word makes a class name of a level.

@@ -2,7 +2,7 @@
 
 import { byId, el } from "./dom";
 import { where, word } from "./detail";
-import { at, number, plural, visible } from "../parts/text";
+import { at, number, plural, seenCode } from "../parts/text";
 import type { Store } from "./store";
 import { label } from "./timeline";
 import type { Finding } from "./types";
@@ -51,12 +51,12 @@ export class Findings extends EventTarget {
       const row = this.store.row(x.seq);
       return el("li", null, el("button.go", {"data-key": rule + " " + x.seq, onclick: () => this.dispatchEvent(new CustomEvent("go", {detail: x.seq}))},
         el("span.number", null, "#" + x.seq), el("span.time", null, row ? at(row.at || 0) : ""), el("span.method", null, row ? label(row) : ""),
-        el("span.why", null, visible(x.why || "")), where(x)));
+        el("span.why", null, seenCode(x.why || "")), where(x)));
     });
     const rest = found.length - some.length;
     return el("section.group.level-" + word(f.level), {"aria-label": rule},
-      el("header", null, el("span.badge", null, visible(f.level || "rule")), el("h3", null, visible(rule || "")), el("span.count", null, number(found.length)),
-        el("p", null, visible(f.text || ""), f.cites ? el("span.cites", null, " " + visible(f.cites)) : null)),
+      el("header", null, el("span.badge", null, seenCode(f.level || "rule")), el("h3", null, seenCode(rule || "")), el("span.count", null, number(found.length)),
+        el("p", null, seenCode(f.text || ""), f.cites ? el("span.cites", null, " " + seenCode(f.cites)) : null)),
       el("ol", null, ...items),
       rest > 0 ? el("button.more", {onclick: () => { this.all.add(rule); this.show(); }}, number(rest) + " more") : null);
   }

@@ -2,7 +2,7 @@
 
 import { byId, el, on, setText } from "./dom";
 import { List } from "./list";
-import { at, number, size, took, visible } from "../parts/text";
+import { at, number, size, took, seenCode } from "../parts/text";
 import { type Change, isError, type Store } from "./store";
 import type { Finding, Row } from "./types";
 
@@ -73,9 +73,9 @@ export class Timeline extends EventTarget {
     setText(arrow, row.dir === ">" ? "→" : row.dir === "<" ? "←" : row.type === "stderr" ? "!" : "•");
     arrow.setAttribute("aria-label", row.dir === ">" ? "to the agent" : row.dir === "<" ? "to the client" : row.type);
     setText(method, label(row));
-    method.title = visible(row.method || "");
-    setText(id, answer || row.type === "request" ? visible(row.id || "") : "");
-    setText(summary, visible(row.summary || ""));
+    method.title = seenCode(row.method || "");
+    setText(id, answer || row.type === "request" ? seenCode(row.id || "") : "");
+    setText(summary, seenCode(row.summary || ""));
     setText(latency, row.took !== undefined ? took(row.took) : row.type === "request" && row.seq > 0 && !row.answer ? "…" : "");
     latency.classList.toggle("slow", (row.took ?? 0) >= 1e9);
     setText(bytes, row.size !== undefined ? size(row.size) : "");
@@ -166,9 +166,9 @@ export function label(row: Row): string {
     case "stderr": return "stderr";
     case "text": return "not JSON";
     case "odd": return "no message";
-    case "event": return visible(row.method || "event");
-    case "answer": case "error": return visible(row.method || "answer to nothing known");
-    default: return visible(row.update || row.method || "");
+    case "event": return seenCode(row.method || "event");
+    case "answer": case "error": return seenCode(row.method || "answer to nothing known");
+    default: return seenCode(row.update || row.method || "");
   }
 }
 

@@ -1,20 +1,22 @@
 import { useRef, useState } from "preact/hooks";
 import type { CreateElicitationRequest, CreateElicitationResponse, ElicitationSchema } from "@agentclientprotocol/sdk/experimental/v2";
 import { fieldsOf, maxFields, valueOf, type Field, type Value } from "../form";
-import { prose, visible } from "../parts/text";
+import { seenCode, seenLine } from "../parts/text";
 
 type Answer = (r: CreateElicitationResponse) => void;
 
 // Form asks the user for input, or to visit an address.
 export function Form({ id, request, answer }: { id: string; request: CreateElicitationRequest; answer: Answer }) {
   switch (request.mode) {
-    case "form": return <Fields id={id} message={prose(String(request.message))} schema={(request as { requestedSchema: ElicitationSchema }).requestedSchema} answer={answer} />;
-    case "url": return <Address id={id} message={prose(String(request.message))} url={String((request as { url: unknown }).url)} answer={answer} />;
+    case "form": return <Fields id={id} message={seenCode(String(request.message))} schema={(request as { requestedSchema: ElicitationSchema }).requestedSchema} answer={answer} />;
+    case "url": return <Address id={id} message={seenCode(String(request.message))} url={String((request as { url: unknown }).url)} answer={answer} />;
   }
   return (
     <>
-      <h3 id={id}>{prose(String(request.message))}</h3>
-      <p class="bad">The agent asks in a way that this page does not know: {visible(String(request.mode))}.</p>
+      <div class="sheet">
+        <h3 id={id}>{seenCode(String(request.message))}</h3>
+        <p class="bad">The agent asks in a way that this page does not know: {seenLine(String(request.mode))}.</p>
+      </div>
       <p class="options"><Refuse answer={answer} /></p>
     </>
   );
@@ -63,18 +65,20 @@ function Fields({ id, message, schema, answer }: { id: string; message: string; 
   };
   return (
     <form class="form" ref={form} onSubmit={send} noValidate>
+      <div class="sheet">
       <div>
-        <h3 id={id}>{prose(schema?.title || message)}</h3>
+        <h3 id={id}>{seenCode(schema?.title || message)}</h3>
         {schema?.title && <p class="said">{message}</p>}
-        {schema?.description && <p class="said">{prose(schema.description)}</p>}
+        {schema?.description && <p class="said">{seenCode(schema.description)}</p>}
       </div>
       {shown.map((f, i) => <One key={f.name} id={`${id}-${i}`} i={i} f={f} value={values[i]} wrong={wrong[i] ?? ""} change={(v) => change(i, v)} check={() => check(i)} />)}
       {fields.length > maxFields && <p class="bad">{fields.length - maxFields} further fields are not shown.</p>}
+      {hopeless && <p class="bad" id={id + "-hopeless"}>This page cannot ask for “{hopeless.title}”, which the agent needs. Decline, or answer in a terminal.</p>}
+      </div>
       <p class="options">
         <button class="primary" disabled={!!hopeless} aria-describedby={hopeless ? id + "-hopeless" : undefined}>Submit</button>
         <Refuse answer={answer} />
       </p>
-      {hopeless && <p class="bad" id={id + "-hopeless"}>This page cannot ask for “{hopeless.title}”, which the agent needs. Decline, or answer in a terminal.</p>}
     </form>
   );
 }
@@ -96,7 +100,7 @@ function One({ id, i, f, value, wrong, change, check }: FieldProps) {
   const common = { id, "data-field": i, "aria-describedby": described, "aria-invalid": wrong ? true : undefined, "aria-required": f.required || undefined } as const;
   const tail = <>{about && <p class="about" id={id + "-about"}>{about}</p>}{wrong && <p class="bad" id={id + "-wrong"} role="alert">{wrong}</p>}</>;
   switch (f.kind) {
-    case "unknown": return <div class="field"><p>{label}</p>{about && <p class="about">{about}</p>}<p class="bad">This page cannot ask for a value of type {visible(f.type) || "that is not named"}.</p></div>;
+    case "unknown": return <div class="field"><p>{label}</p>{about && <p class="about">{about}</p>}<p class="bad">This page cannot ask for a value of type {seenLine(f.type) || "that is not named"}.</p></div>;
     case "boolean": return (
       <div class="field"><label class="tick"><input {...common} type="checkbox" checked={value === true} onChange={(e) => change(e.currentTarget.checked)} /> <span>{label}</span></label>{tail}</div>
     );
@@ -189,19 +193,21 @@ function Address({ id, message, url, answer }: { id: string; message: string; ur
   const whole = parsed?.href ?? url; // with the name of the host as it is asked for
   return (
     <>
+      <div class="sheet">
       <h3 id={id}>{message}</h3>
       <p class="said">The agent asks you to visit {opens ? <b class="host">{parsed.host}</b> : "an address"}.</p>
-      <p class="address" tabIndex={0} aria-label="Address">{visible(whole)}</p>
+      <p class="address" tabIndex={0} aria-label="Address">{seenLine(whole)}</p>
       {!opens && <p class="bad">Only addresses that begin with http or https can be opened.</p>}
       {opens && (parsed.username || parsed.password) && <p class="bad">What is before the @ is not the name of the host.</p>}
       {opens && parsed.protocol === "http:" && <p class="said">The connection would not be encrypted.</p>}
+      {opens && !seen && <p class="said">Accept when you have opened it.</p>}
+      </div>
       <p class="options">
         {opens && <a class="button" href={parsed.href} target="_blank" rel="noopener noreferrer" onClick={() => see(true)} onAuxClick={() => see(true)}>Open in a new tab</a>}
         {opens && <button type="button" onClick={() => void navigator.clipboard?.writeText(whole).then(() => { see(true); copy("Copied"); }, () => copy("The browser does not allow that"))}>{copied || "Copy"}</button>}
         <button type="button" class="primary" disabled={!seen} onClick={() => answer({ action: "accept" } as CreateElicitationResponse)}>Accept</button>
         <Refuse answer={answer} />
       </p>
-      {opens && !seen && <p class="said">Accept when you have opened it.</p>}
     </>
   );
 }

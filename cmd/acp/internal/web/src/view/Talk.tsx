@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import type { Conversation } from "../conversation";
 import type { Page } from "../page";
 import { Usage } from "../parts/Usage";
@@ -12,6 +13,7 @@ import { prose, visible } from "../parts/text";
 // Talk shows a conversation.
 export function Talk({ page, talk }: { page: Page; talk: Conversation }) {
   useHeard(talk);
+  const [unfolded, unfold] = useState(false); // the composer, while a question takes its place on a small screen
   const fold = talk.fold.value, about = page.sessions.get(talk.id);
   const others = talk.people.value.filter((p) => !p.you);
   const title = prose(fold.title.value || about?.title || "Untitled");
@@ -26,8 +28,8 @@ export function Talk({ page, talk }: { page: Page; talk: Conversation }) {
         {fold.usage.value && <Usage usage={fold.usage.value} />}
       </header>
       <Scroll key={talk.id} talk={talk} />
-      <footer class="foot">
-        <Asks talk={talk} />
+      <footer class={unfolded && talk.asks.value.length > 0 ? "foot unfolded" : "foot"}>
+        <Asks talk={talk} unfold={() => { unfold(true); setTimeout(() => document.querySelector<HTMLElement>("#prompt")?.focus()); }} />
         <Composer page={page} talk={talk} />
         <Options talk={talk} />
       </footer>
