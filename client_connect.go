@@ -26,7 +26,8 @@ import (
 // over the transport opened anew, which for a command is another process, or over
 // the same connection if the transport cannot be opened again. If the transport
 // can, Connect also tries the other version when the agent refuses with a code in
-// the range of HTTP's, 400 to 499, or leaves without an answer.
+// the range of HTTP's, 400 to 499, or leaves without an answer: its process exits, or
+// it closes the connection. A network that fails is not an answer, and Connect fails.
 //
 // ctx bounds all of Connect, and hooks see its values. It may end after Connect
 // has returned: the connection stays open. When Connect fails, nothing is left
@@ -55,7 +56,7 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*ClientConn, error) 
 	switch {
 	case err == nil && answered == other && spoken:
 		client.Logger.Info("acp: the agent speaks another version; connecting again", "version", answered)
-	case err != nil && spoken && clientMaySpeak(other, err, clientReopens(t)):
+	case err != nil && spoken && conn.maySpeak(other, err, clientReopens(t)):
 		client.Logger.Info("acp: the agent refused; connecting again in the other version", "version", other, "error", err)
 	default:
 		if err == nil {
@@ -125,15 +126,16 @@ func (c *ClientConn) fail(err error) error {
 	return err
 }
 
-// clientMaySpeak reports whether an agent that answered initialize of one version
-// with an error may speak the other. It may if the error names that version, or
-// finds fault with the request, as agents do that expect members of the other
-// version. Some agents have error codes of their own for that, or leave; trying
-// again is worth it if a new stream can be had.
-func clientMaySpeak(other int, err error, reopens bool) bool {
+// maySpeak reports whether an agent that answered initialize of one version with an
+// error may speak the other. It may if the error names that version, or finds fault
+// with the request, as agents do that expect members of the other version. Some agents
+// have error codes of their own for that, or leave; trying again is worth it if a new
+// stream can be had. A connection that broke says nothing about the agent, unless that
+// is a process, which broke it.
+func (c *ClientConn) maySpeak(other int, err error, reopens bool) bool {
 	var said *jsonrpc.Error
 	if !errors.As(err, &said) {
-		return reopens && errors.Is(err, jsonrpc.ErrClosed)
+		return reopens && errors.Is(err, jsonrpc.ErrClosed) && (c.proc != nil || c.conn.Wait() == nil)
 	}
 	if said.Code >= 400 && said.Code < 500 {
 		return reopens

@@ -55,7 +55,7 @@ type Restoration struct {
 // A connection that has not ended is closed first. Reconnect fails with [ErrReopen] if
 // the transport cannot be opened again, as the error of the new connection if that
 // cannot be made, and otherwise returns it even if no session could be restored. The
-// new connection speaks the version of the old one. ctx bounds what is done on the new
+// new connection speaks the version of the old one, or there is none. ctx bounds what is done on the new
 // connection. Reconnect must not be called inside a hook of the old one.
 func (c *ClientConn) Reconnect(ctx context.Context, replay bool) (*ClientConn, []Restoration, error) {
 	if c.transport == nil || !clientReopens(c.transport) {
@@ -65,7 +65,7 @@ func (c *ClientConn) Reconnect(ctx context.Context, replay bool) (*ClientConn, [
 	<-c.ranOut
 	c.awaitIdle()
 	client := *c.client
-	client.FirstVersion = c.Version()
+	client.MinVersion, client.MaxVersion, client.FirstVersion = c.Version(), c.Version(), c.Version()
 	conn, err := client.Connect(ctx, c.transport)
 	if err != nil {
 		return nil, nil, err
