@@ -165,7 +165,9 @@ func (g *Gateway) join(ctx context.Context, p place, id string, as *acp.AgentSes
 		err = as.SetTitle(hello.Title)
 	}
 	if err == nil && hello.Running { // sent by the watcher: the library says idle before the answer
-		w.running, err = g.runsAt(ctx, id, after)
+		var prompt uint64
+		prompt, err = g.turnAt(ctx, id, after)
+		w.running = prompt > 0
 	}
 	if err != nil {
 		w.cancel()
@@ -230,6 +232,7 @@ func (g *Gateway) resumeSession(ctx context.Context, as *acp.AgentSession, repla
 			after, err = g.reload(ctx, string(as.ID()), as, pos)
 		} else if err == nil {
 			pos.resume(after, skip, m.Mark)
+			err = g.recall(ctx, as, after, pos)
 		}
 	}
 	if err != nil {

@@ -34,6 +34,7 @@ type position struct {
 	skip    int // of those of the record skipOf not to send, since the client has them
 	skipOf  uint64
 	hidden  int           // how often the session is being replayed, by which positions make no sense
+	recalls bool          // what is sent is what the client has
 	waiting bool          // the library begins a turn where the log says so, perhaps behind the end of another one
 	stopper func() string // who has stopped the turn of the client that ends; nil for nothing
 	ends    func()        // called when the client is sent that the session is idle; nil for nothing
@@ -61,6 +62,12 @@ func (g *Gateway) position(as *acp.AgentSession) (p *position, forget func()) {
 		g.positions.CompareAndDelete(key, p)
 		p.children.forget()
 	}
+}
+
+func (p *position) recall(is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.recalls = is
 }
 
 func (p *position) hide(n int) {
@@ -129,6 +136,9 @@ func markOf(r *engine.Record) string { return hex.EncodeToString(r.Hash[:maxMark
 func (p *position) next(aside, idle bool) (at spot, d *decoded, skip bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.recalls {
+		return spot{}, nil, true
+	}
 	if p.hidden > 0 || !p.known {
 		return spot{}, nil, false
 	}

@@ -48,7 +48,7 @@ func (g *Gateway) resumeTail(ctx context.Context, as *acp.AgentSession, m *meta,
 			return nil, 0, err
 		case last-cursor <= uint64(*m.Tail):
 			pos.resume(cursor, skip, m.Mark)
-			return &cursor, cursor, nil
+			return &cursor, cursor, g.recall(ctx, as, cursor, pos)
 		}
 	}
 	start, err := g.tailOf(ctx, id, last, *m.Tail)
@@ -156,13 +156,13 @@ func beginsAt(r engine.Record, before acp.MessageID) (begins bool, message acp.M
 	return message != before && before != unknownMessage, message
 }
 
-// runsAt reports whether a turn runs after a record, which is exact where the state of the session is not: that follows
-// the record of the end.
-func (g *Gateway) runsAt(ctx context.Context, id string, seq uint64) (runs bool, err error) {
+// turnAt returns the record of the prompt whose turn runs after a record, or 0 if none does. That is exact where the state
+// of the session is not, which follows the record of the end.
+func (g *Gateway) turnAt(ctx context.Context, id string, seq uint64) (prompt uint64, err error) {
 	for end, size := seq, uint64(block); end > 0; size = min(2*size, 16*block) {
 		start, err := g.cfg.Log.Anchor(ctx, id, end-min(end, size))
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		found := false
 		err = g.cfg.Log.Read(ctx, id, start, func(r engine.Record) error {
@@ -170,9 +170,9 @@ func (g *Gateway) runsAt(ctx context.Context, id string, seq uint64) (runs bool,
 			case r.Seq > end:
 				return errRead
 			case r.Kind == kindPrompt:
-				found, runs = true, true
+				found, prompt = true, r.Seq
 			case r.Kind == kindEnd:
-				found, runs = true, false
+				found, prompt = true, 0
 			}
 			return nil
 		})
@@ -180,11 +180,56 @@ func (g *Gateway) runsAt(ctx context.Context, id string, seq uint64) (runs bool,
 			continue
 		}
 		if err != nil && !errors.Is(err, errRead) || found {
-			return runs, ignoring(err, errRead)
+			return prompt, ignoring(err, errRead)
 		}
 		end = start
 	}
-	return false, nil
+	return 0, nil
+}
+
+// maxRecalled bounds the records of a turn that are recalled for a client that resumes.
+const maxRecalled = 20_000
+
+// recall has what translates the session for a client of version 1 know what the client has of the turn that runs after a
+// record: the tool calls and terminals that it goes on with, and the messages that it may repeat as a whole. The client is
+// sent nothing. Of a long turn that is the end.
+func (g *Gateway) recall(ctx context.Context, as *acp.AgentSession, after uint64, pos *position) error {
+	id := string(as.ID())
+	if as.Conn().Version() > 1 || after == 0 || pos.children.pos == nil { // it has the session twice, and knows it
+		return nil
+	}
+	from, err := g.turnAt(ctx, id, after)
+	if err != nil || from == 0 {
+		return err
+	}
+	if after-from > maxRecalled {
+		if from, err = g.cfg.Log.Anchor(ctx, id, after-maxRecalled); err != nil {
+			return err
+		}
+	}
+	pos.recall(true)
+	defer pos.recall(false)
+	err = g.cfg.Log.Read(ctx, id, from, func(r engine.Record) error {
+		if r.Seq > after {
+			return errRead
+		}
+		if r.Kind != kindUpdate && r.Kind != kindChild {
+			return nil
+		}
+		child, u, err := decodeChild(r.Data)
+		switch u.(type) {
+		case *acp.ConfigOptionUpdate, *acp.AvailableCommandsUpdate, *acp.SessionInfoUpdate, *acp.UsageUpdate:
+			return nil // the client is sent what counts now
+		}
+		if err != nil {
+			return err
+		}
+		if r.Kind == kindChild {
+			return pos.children.of(child).Send(u)
+		}
+		return as.Send(u)
+	})
+	return ignoring(err, errRead)
 }
 
 // ignoring returns an error unless it is one that is expected.
