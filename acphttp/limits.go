@@ -1,6 +1,9 @@
 package acphttp
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Limits bound what a server holds for its clients. The zero value means the
 // defaults, which are those of the TypeScript SDK where that has one.
@@ -55,12 +58,14 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	setDefault(&l.MaxMessage, 16<<20)
+	l.MaxMessage = min(l.MaxMessage, maxBound)
 	setDefault(&l.MaxID, 1024)
 	setDefault(&l.MaxConnections, 4096)
 	setDefault(&l.MaxPerPrincipal, l.MaxConnections)
 	setDefault(&l.MaxUnsent, 64<<20)
 	setDefault(&l.MaxUnsentSession, 8<<20)
 	setDefault(&l.MaxUnread, 8<<20)
+	l.MaxUnread = min(l.MaxUnread, maxBound)
 	setDefault(&l.MaxWaitingSessions, 1024)
 	setDefault(&l.InitializeTimeout, 30*time.Second)
 	setDefault(&l.StallTimeout, 60*time.Second)
@@ -68,6 +73,9 @@ func (l Limits) withDefaults() Limits {
 	setDefault(&l.KeepAlive, 15*time.Second)
 	return l
 }
+
+// maxBound bounds the bounds, so that sums of them do not overflow.
+const maxBound = math.MaxInt / 8
 
 func setDefault[T ~int | ~int64](v *T, d T) {
 	if *v <= 0 {

@@ -98,6 +98,7 @@ type counters struct {
 // call [Conn.Close] when they are done with it.
 func NewConn(stream Stream, cfg Config) *Conn {
 	setDefault(&cfg.MaxFrame, DefaultMaxFrame)
+	cfg.MaxFrame = min(cfg.MaxFrame, math.MaxInt/4) // sums of bounds must not overflow
 	setDefault(&cfg.MaxQueued, defaultMaxQueued)
 	setDefault(&cfg.MaxQueuedHard, hardDefault(cfg.MaxQueued, cfg.MaxFrame))
 	cfg.MaxQueuedHard = max(cfg.MaxQueuedHard, cfg.MaxQueued)

@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"bytes"
 	"errors"
+	"reflect"
 
 	"github.com/goacp/acp/internal/wire"
 )
@@ -103,7 +104,11 @@ func (r *reader) refuse(f Frame, e *Error) {
 // syntaxError gives up a frame that turned out not to be JSON, or not to be JSON
 // that can be decoded.
 func (r *reader) syntaxError(f Frame, e *envelope) {
-	e.call = nil
+	if e.call != nil && e.callResult != nil {
+		// What was decoded so far is not part of the answer that the call may yet get.
+		reflect.ValueOf(e.callResult).Elem().SetZero()
+	}
+	e.call, e.callResult = nil, nil
 	if r.d.TooDeep() && r.tooDeep(f) {
 		return
 	}

@@ -160,12 +160,12 @@ func (s *byteStream) readHeaderFrame() (Frame, error) {
 		name, value, ok := bytes.Cut(line, []byte(":"))
 		switch {
 		case ok && bytes.EqualFold(bytes.TrimSpace(name), []byte("Content-Length")):
-			n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 62)
-			if err != nil {
+			n, ok := contentLength(value, strconv.IntSize)
+			if !ok {
 				s.length = -1
 				return Frame{Data: line, Owned: owned, Line: true}, nil
 			}
-			s.length = int(n)
+			s.length = n
 		case s.length >= 0, ok && len(name) > 8 && bytes.EqualFold(name[:8], []byte("Content-")):
 			// another header
 		default:
@@ -240,4 +240,10 @@ func (s *byteStream) endFrame(dst []byte, start int) []byte {
 	head := strconv.AppendInt(append(dst[:start], headerName...), int64(len(body)), 10)
 	head = append(head, "\r\n\r\n"...)
 	return append(head, body...) // moves the body down by a few bytes
+}
+
+// contentLength reads a length that fits into an int of so many bits.
+func contentLength(value []byte, bits int) (n int, ok bool) {
+	u, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, min(bits-1, 62))
+	return int(u), err == nil
 }

@@ -2,12 +2,17 @@ package jsonrpc
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
+	"net"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -332,4 +337,52 @@ func TestPipeBounded(t *testing.T) {
 // start, as NewDetectStream becomes once its peer has sent one.
 func newHeaderStream(r io.ReadCloser, w io.WriteCloser) Stream {
 	return newByteStream(r, w, framingHeaders)
+}
+
+// TestContentLength: a length that an int cannot hold is refused, whatever the size of an
+// int is.
+func TestContentLength(t *testing.T) {
+	for _, tt := range []struct {
+		value string
+		bits  int
+		want  int
+		ok    bool
+	}{
+		{" 12 ", 32, 12, true},
+		{"2147483647", 32, 1<<31 - 1, true},
+		{"2147483648", 32, 0, false},
+		{"4294967298", 32, 0, false},
+		{"4294967298", 64, 1<<32 + 2, true},
+		{"9223372036854775807", 64, 0, false},
+		{"-1", 64, 0, false},
+		{"", 64, 0, false},
+	} {
+		if strconv.IntSize < tt.bits {
+			continue
+		}
+		if n, ok := contentLength([]byte(tt.value), tt.bits); ok != tt.ok || ok && n != tt.want {
+			t.Errorf("%q with %d bits: %d, %t", tt.value, tt.bits, n, ok)
+		}
+	}
+}
+
+// TestNoFrameLimit: a line is read whole however high the limit is.
+func TestNoFrameLimit(t *testing.T) {
+	a, b := net.Pipe()
+	line := `{"jsonrpc":"2.0","method":"m","params":["` + strings.Repeat("x", 1<<20) + `"]}`
+	got := make(chan int, 1)
+	mux := new(Mux)
+	mux.FallbackNotification(func(_ context.Context, req *Request) (any, error) {
+		got <- len(req.Params.(json.RawMessage))
+		return nil, nil
+	})
+	conn := NewConn(NewLineStream(a, a), Config{Settings: Settings{MaxFrame: math.MaxInt}, Mux: mux})
+	defer conn.Close()
+	if _, err := io.WriteString(b, line+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-got; n < 1<<20 {
+		t.Errorf("%d bytes", n)
+	}
+	_ = b.Close()
 }
