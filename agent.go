@@ -106,6 +106,10 @@ type Agent struct {
 	// unknown id it returns [SessionNotFound]. The client chooses the id: do not
 	// use it as a file name without checking it.
 	//
+	// With a Record hook, tool calls that the history leaves open, because the agent
+	// ended while they ran, are reported as cancelled when the hook has returned, and
+	// recorded as such. Calls that [AgentSession.SetBackground] names are not.
+	//
 	// A session that is open on this connection is resumed without calling the
 	// hook, unless its history is to be replayed. Then s is another AgentSession
 	// for the same session, for the history alone: it ends when the hook returns,
@@ -163,14 +167,19 @@ type Agent struct {
 	// Advertised: nothing.
 	Record func(ctx context.Context, s *AgentSession, u SessionUpdate) error
 	// ListSessions answers session/list. By default it lists the sessions that
-	// are open on this connection.
+	// are open on this connection. Sessions with another working directory than the
+	// one that the client asks for are left out of what the hook returns. The hook
+	// should refuse a cursor that it has not handed out.
 	//
 	// Advertised: in version 1 if set; in version 2 always.
 	ListSessions func(ctx context.Context, c *AgentConn, q *SessionQuery) (*SessionPage, error)
-	// CloseSession is called when the client has closed a session, after its
-	// turns have ended: they are cancelled, and the cause of their contexts wraps
-	// both ErrCancelled and ErrSessionClosed. It is not called when the connection ends; for clean-up
-	// that must always happen, use [AgentSession.Context].
+	// CloseSession is called, once, when the client has closed a session, or has given
+	// up the request that opened it, after its turns have ended: they are cancelled,
+	// and the cause of their contexts wraps both ErrCancelled and ErrSessionClosed.
+	// Closing cannot be cancelled: ctx ends with the connection. An error is the
+	// client's answer; the session is closed all the same. The hook is not called when
+	// the connection ends; for clean-up that must always happen, use
+	// [AgentSession.Context].
 	//
 	// Advertised: in version 1 if set, for which a hook that does nothing will do; in
 	// version 2 always.

@@ -17,6 +17,8 @@ const (
 type history struct {
 	items []historyItem
 	bytes int
+
+	left leftCalls // of a history that the agent sends
 }
 
 // historyItem is an update, or a message of text that is being written.

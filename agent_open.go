@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -224,6 +225,9 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 			err = c.givenUp(ctx, s)
 		}
 	}
+	if err == nil && !open {
+		err = s.endLeft(ctx)
+	}
 	if err == nil {
 		err = s.snapshot(ctx)
 	}
@@ -329,6 +333,11 @@ func (c *AgentConn) list(ctx context.Context, q *SessionQuery) (page *SessionPag
 		})
 		if page == nil && err == nil {
 			page = new(SessionPage)
+		}
+		if err == nil && q.Cwd != "" {
+			page.Sessions = slices.DeleteFunc(slices.Clone(page.Sessions), func(i SessionInfo) bool {
+				return i.Cwd != q.Cwd && filepath.Clean(i.Cwd) != filepath.Clean(q.Cwd)
+			})
 		}
 		return page, err
 	}

@@ -328,6 +328,9 @@ func (s *AgentSession) send(ctx context.Context, u SessionUpdate) error {
 		*s.held = append(*s.held, u)
 		return nil
 	}
+	if s.replaying.Load() {
+		s.history.left.see(u)
+	}
 	if err := s.record(ctx, u); err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (t *Turn) Context() context.Context { return &t.ctx }
 func (t *Turn) Blocks() []ContentBlock { return t.blocks }
 
 // Text returns the text of the prompt: its text blocks and the URIs of its links,
-// joined by line breaks.
+// joined by line breaks. Empty text blocks are left out.
 func (t *Turn) Text() string { return blocksText(t.blocks) }
 
 func blocksText(blocks []ContentBlock) string {
@@ -111,7 +111,9 @@ func blocksText(blocks []ContentBlock) string {
 	for _, b := range blocks {
 		switch b := b.(type) {
 		case *TextContent:
-			parts = append(parts, b.Text)
+			if b.Text != "" {
+				parts = append(parts, b.Text)
+			}
 		case *ResourceLink:
 			parts = append(parts, b.URI)
 		}
@@ -276,11 +278,16 @@ func (c *AgentConn) turnError(err error) *acpv2.Error {
 // false for any other prompt. It does not check that [AgentSession.SetCommands]
 // has announced such a command.
 func (t *Turn) Command() (name, rest string, ok bool) {
-	if len(t.blocks) == 0 {
-		return "", "", false
+	var first *TextContent
+	for _, b := range t.blocks { // an empty text is as good as none
+		if first, ok = b.(*TextContent); !ok {
+			return "", "", false
+		}
+		if strings.TrimSpace(first.Text) != "" {
+			break
+		}
 	}
-	first, ok := t.blocks[0].(*TextContent)
-	if !ok {
+	if first == nil {
 		return "", "", false
 	}
 	line, ok := strings.CutPrefix(strings.TrimSpace(first.Text), "/")

@@ -127,7 +127,8 @@ type Client struct {
 	Logger *slog.Logger
 	// Engine holds the bounds, the middleware and the diagnostics of connections.
 	// In a client BaseContext is by default the ctx of Connect without its
-	// cancellation.
+	// cancellation, and MaxRequests is 512: hooks that ask the user are at most 256,
+	// so that other requests are handled meanwhile.
 	Engine jsonrpc.Settings
 }
 

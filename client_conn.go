@@ -110,6 +110,9 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, p
 	}
 	engine.BaseContext = context.WithValue(engine.BaseContext, clientConnKey{}, c)
 	c.ctx, c.stop = context.WithCancelCause(engine.BaseContext)
+	if engine.MaxRequests == 0 {
+		engine.MaxRequests = 2 * detach.Max // questions must not starve what else is asked
+	}
 	engine.Diagnose = c.diagnose
 	incoming := []jsonrpc.Middleware{traceIncoming}
 	if len(engine.Incoming) > 0 {

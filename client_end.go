@@ -171,8 +171,9 @@ func (s *ClientSession) shut(err error) {
 		return
 	}
 	s.closed = err
-	replies := s.replies
+	replies, servers := s.replies, s.cfg.MCPServers
 	s.mu.Unlock()
+	s.conn.mcp.retract(servers)
 	s.withdraw()
 	for _, r := range replies {
 		r.abandon(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/goacp/acp/acpv2"
@@ -22,8 +23,7 @@ const (
 	// maxMCPRequests bounds the requests to one MCP server that run at once;
 	// more are refused (S106).
 	maxMCPRequests = 64
-	// maxMCPServers bounds the servers a connection may have offered. The
-	// sessions that offer more are opened, but these servers do not answer.
+	// maxMCPServers bounds the servers that the open sessions of a connection offer.
 	maxMCPServers = 4096
 )
 
@@ -64,23 +64,62 @@ func (m *MCPCall) Notify(ctx context.Context, method string, params json.RawMess
 // that run.
 type clientMCP struct {
 	mu      sync.Mutex
-	servers map[acpv2.MCPServerACPID]map[acpv2.MCPRequestID]struct{}
+	servers map[acpv2.MCPServerACPID]*clientMCPServer
 }
 
-// offer records the servers that a session is opened with. An id names the same
-// server for as long as the connection lives.
-func (m *clientMCP) offer(list []MCPServer) {
+// clientMCPServer is a server that sessions were opened with.
+type clientMCPServer struct {
+	sessions int // that offer it, or are being opened with it
+	active   map[acpv2.MCPRequestID]struct{}
+}
+
+// offer records the servers that a session is opened with. An id names the same server
+// for all sessions that are open at a time.
+func (m *clientMCP) offer(list []MCPServer) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	added := 0
+	for _, s := range list {
+		if acp, ok := s.(*MCPServerACP); ok && m.servers[acp.ServerID] == nil {
+			added++
+		}
+	}
+	if len(m.servers)+added > maxMCPServers {
+		return fmt.Errorf("acp: the open sessions offer %d mcp servers of this client, which is the most: close some", len(m.servers))
+	}
+	if m.servers == nil {
+		m.servers = map[acpv2.MCPServerACPID]*clientMCPServer{}
+	}
+	for _, s := range list {
+		if acp, ok := s.(*MCPServerACP); ok {
+			server := m.servers[acp.ServerID]
+			if server == nil {
+				server = &clientMCPServer{active: map[acpv2.MCPRequestID]struct{}{}}
+				m.servers[acp.ServerID] = server
+			}
+			server.sessions++
+		}
+	}
+	return nil
+}
+
+// retract undoes offer, when the session has ended or is opened with other servers.
+func (m *clientMCP) retract(list []MCPServer) {
+	if len(list) == 0 {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range list {
 		acp, ok := s.(*MCPServerACP)
-		if !ok || m.servers[acp.ServerID] != nil || len(m.servers) >= maxMCPServers {
+		if !ok || m.servers[acp.ServerID] == nil {
 			continue
 		}
-		if m.servers == nil {
-			m.servers = map[acpv2.MCPServerACPID]map[acpv2.MCPRequestID]struct{}{}
+		if server := m.servers[acp.ServerID]; server.sessions > 1 {
+			server.sessions--
+		} else {
+			delete(m.servers, acp.ServerID)
 		}
-		m.servers[acp.ServerID] = map[acpv2.MCPRequestID]struct{}{}
 	}
 }
 
@@ -88,10 +127,11 @@ func (m *clientMCP) offer(list []MCPServer) {
 func (m *clientMCP) begin(server acpv2.MCPServerACPID, id acpv2.MCPRequestID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	active, ok := m.servers[server]
-	if !ok {
+	known := m.servers[server]
+	if known == nil {
 		return jsonrpc.Errorf(codeMCPNoServer, "MCP server is not available").WithData(map[string]any{"serverId": server})
 	}
+	active := known.active
 	if _, ok := active[id]; ok {
 		return jsonrpc.ErrInvalidParams.WithData(map[string]any{"serverId": server, "requestId": id, "reason": "request id is in use"})
 	}
@@ -105,7 +145,9 @@ func (m *clientMCP) begin(server acpv2.MCPServerACPID, id acpv2.MCPRequestID) er
 func (m *clientMCP) end(server acpv2.MCPServerACPID, id acpv2.MCPRequestID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.servers[server], id)
+	if s := m.servers[server]; s != nil {
+		delete(s.active, id)
+	}
 }
 
 // callMCP is the handler of the request mcp/message.

@@ -25,7 +25,8 @@ type SessionConfig struct {
 	// reaches over this connection ([MCPServerACP]) is served by [Client.MCP].
 	// A server of a transport that the agent has not advertised is an error; in
 	// version 2 that includes servers on standard streams, which every agent of
-	// version 1 can use. See [ClientConn.SupportsMCP].
+	// version 1 can use. See [ClientConn.SupportsMCP]. The open sessions of a
+	// connection may have 4,096 servers that this client serves, by their ids.
 	MCPServers []MCPServer
 	// SystemPrompt changes the agent's instructions. Experimental.
 	SystemPrompt *SystemPrompt
@@ -167,7 +168,6 @@ func (c *ClientConn) openNew(ctx context.Context, how clientOpening, source Sess
 	if err := errors.Join(c.proto().canOpen(how), c.check(cfg)); err != nil {
 		return nil, err
 	}
-	c.mcp.offer(cfg.MCPServers)
 	c.beginOpening()
 	defer c.endOpening()
 	// The answer to a request that is given up may still open a session, which nobody
@@ -213,6 +213,9 @@ const maxLateOpenings = 64
 
 // openNow makes a request for a new session and waits for the answer.
 func (c *ClientConn) openNow(ctx context.Context, how clientOpening, source SessionID, cfg *SessionConfig, opts ...jsonrpc.CallOption) (*ClientSession, error) {
+	if err := c.mcp.offer(cfg.MCPServers); err != nil {
+		return nil, err
+	}
 	// The session is made as its answer arrives, so that nothing after the answer is
 	// missed; its updates wait until the answer has been examined.
 	var s, old *ClientSession
@@ -227,6 +230,7 @@ func (c *ClientConn) openNow(ctx context.Context, how clientOpening, source Sess
 		}
 	}))...)
 	if err != nil {
+		c.mcp.retract(cfg.MCPServers)
 		if s != nil {
 			s.forget()
 			s.discard(m)
@@ -263,18 +267,20 @@ func (c *ClientConn) openAgain(ctx context.Context, how clientOpening, id Sessio
 	if err := errors.Join(c.proto().canOpen(how), c.check(cfg)); err != nil {
 		return nil, err
 	}
-	c.mcp.offer(cfg.MCPServers)
+	if err := c.mcp.offer(cfg.MCPServers); err != nil {
+		return nil, err
+	}
 	s := c.known(id, cfg.Cwd)
 	last := sync.OnceValue(func() bool { return c.endOpeningAgain(s) })
 	defer last()
 	if how == clientOpenLoad {
 		s.mu.Lock()
 		s.said = nil // all of it is sent again
-		s.replay = clientReplayUntilAnswer
+		s.replay.until = clientReplayUntilAnswer
 		if c.Version() == 2 {
-			s.replay = clientReplayUntilState
+			s.replay.until = clientReplayUntilState
 		}
-		s.replays = true
+		s.replay.arrives, s.replay.begins = true, true
 		s.mu.Unlock()
 		c.replayChildren(s)
 	}
@@ -287,9 +293,10 @@ func (c *ClientConn) openAgain(ctx context.Context, how clientOpening, id Sessio
 	if err == nil {
 		return s, nil
 	}
+	c.mcp.retract(cfg.MCPServers)
 	if last() { // otherwise another one may open it
 		s.mu.Lock()
-		s.replay = clientLive
+		s.replay.until = clientLive
 		usable := s.opened
 		s.mu.Unlock()
 		if !usable {
@@ -305,7 +312,8 @@ func (s *ClientSession) apply(cfg *SessionConfig, res *clientOpened) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened = true
-	s.replay = clientLive
+	s.replay.until = clientLive
+	s.conn.mcp.retract(s.cfg.MCPServers)
 	s.cfg = *cfg
 	s.meta, s.modesV1 = res.meta, res.modes
 	s.state.options = res.options

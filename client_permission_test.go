@@ -287,12 +287,14 @@ func TestClientMCP(t *testing.T) {
 	})
 	m := new(clientMCP)
 	var many []MCPServer
-	for i := range maxMCPServers + 1 {
+	for i := range maxMCPServers {
 		many = append(many, &MCPServerACP{ServerID: MCPServerACPID(fmt.Sprint(i))})
 	}
-	m.offer(many)
-	if len(m.servers) != maxMCPServers {
-		t.Errorf("%d servers", len(m.servers))
+	if err := m.offer(many); err != nil || len(m.servers) != maxMCPServers {
+		t.Errorf("%d servers, %v", len(m.servers), err)
+	}
+	if err := m.offer([]MCPServer{&MCPServerACP{ServerID: "one more"}}); err == nil || len(m.servers) != maxMCPServers {
+		t.Errorf("%d servers, %v", len(m.servers), err)
 	}
 }
 

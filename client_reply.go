@@ -21,7 +21,8 @@ import (
 // updates are missing:
 //
 //   - The reply was full, and nobody read it while other prompts of the session were
-//     in flight, or a call about the session was made. The oldest updates are missing.
+//     in flight, or a call about the session was made, or [Client.Update] got the
+//     updates. The oldest updates are missing.
 //   - The agent sent an update that was nested too deeply or was too large. Which
 //     session it was for is not known, so every reply in flight yields the error. It
 //     may come before updates that arrived earlier.
@@ -35,12 +36,14 @@ var errNobodyRead = fmt.Errorf("%w because nobody read them", ErrUpdatesLost)
 //
 // Read it with [Reply.Updates], [Reply.Text] or [Reply.Wait], or with Updates and
 // then Wait for the result. A program that gets its updates from [Client.Update]
-// calls Wait. Until one of them is called, and while the reader is slow, the
-// reply holds updates:
+// calls Wait, or nothing. Until one of them is called, and while the reader is slow,
+// the reply holds updates:
 //
 //	1,024 updates, or about 16 MiB of them   the reply is full; one update always fits
 //	a full reply                             the agent waits, until somebody reads or the
-//	                                         prompt's ctx is done
+//	                                         prompt's ctx is done, and with it all sessions
+//	                                         of the connection
+//	… unread for 1 s, with Client.Update     loses its oldest updates
 //	… during a call about the session        loses its oldest updates
 //	… unread, while other prompts of the     loses its oldest updates
 //	  session are in flight
@@ -412,8 +415,8 @@ func (r *Reply) takenUp() <-chan struct{} {
 }
 
 // Done returns a channel that is closed when the turn has ended, or will never
-// end. Waiting for it is not reading: if nobody reads and the reply is full, the
-// turn does not end.
+// end. Waiting for it is not reading: without [Client.Update], if nobody reads and the
+// reply is full, the turn does not end.
 func (r *Reply) Done() <-chan struct{} { return r.done }
 
 // MessageID returns the id of the user's message in the conversation. In version

@@ -21,7 +21,8 @@ const (
 // independently, since a reply may end without having begun and learn later where
 // it would have.
 type replyBuffer struct {
-	unread atomic.Bool // reader is readerGone; spares updates the lock
+	unread  atomic.Bool // reader is readerGone; spares updates the lock
+	ignored atomic.Bool // nobody has read for so long that nobody is expected to
 
 	mu         sync.Mutex
 	reader     replyReader

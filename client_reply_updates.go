@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 )
 
 // Updates yields the updates of the turn as they arrive, and ends with it. If
@@ -87,6 +88,11 @@ func (r *Reply) Text() (string, *Result, error) {
 
 var errLongText = fmt.Errorf("%w: the answer is too long", ErrUpdatesLost)
 
+// unreadWait is how long a reply that is full and that nobody reads holds up its
+// session if [Client.Update] gets the updates: whoever sent the prompt may be about to
+// read.
+const unreadWait = time.Second
+
 // push gives a reply an update of its session. It waits for room if the reply
 // holds up its session.
 func (r *Reply) push(ctx context.Context, u *Update, seq uint64) {
@@ -94,6 +100,7 @@ func (r *Reply) push(ctx context.Context, u *Update, seq uint64) {
 		return
 	}
 	h := heldUpdate{u: u, seq: seq}
+	var late <-chan time.Time
 	for {
 		room := r.buffer.push(&h, r.yields)
 		if room == nil {
@@ -103,8 +110,15 @@ func (r *Reply) push(ctx context.Context, u *Update, seq uint64) {
 			r.buffer.lose()
 			return
 		}
+		if late == nil && r.s.conn.client.Update != nil {
+			timer := time.NewTimer(unreadWait)
+			defer timer.Stop()
+			late = timer.C
+		}
 		select {
 		case <-room:
+		case <-late:
+			r.buffer.ignored.Store(true)
 		case <-r.ctx.Done():
 		case <-ctx.Done():
 		case <-r.s.conn.ctx.Done():
@@ -114,9 +128,10 @@ func (r *Reply) push(ctx context.Context, u *Update, seq uint64) {
 
 // yields reports whether the reply, when it is full, loses updates rather than
 // holding up its session: a call about the session waits for an answer that may
-// be behind them, or nobody reads this reply while there are others.
+// be behind them, or nobody reads this reply while there are others, or nobody is going
+// to.
 func (r *Reply) yields(read bool) bool {
-	return !read && !r.alone() || r.s.waiting.Load() > 0
+	return !read && (r.buffer.ignored.Load() || !r.alone()) || r.s.waiting.Load() > 0
 }
 
 // alone reports whether no other prompt of the session is in flight.

@@ -40,8 +40,7 @@ type ClientSession struct {
 	mu        sync.Mutex
 	cfg       SessionConfig // as last opened
 	meta      json.RawMessage
-	replay    clientReplay
-	replays   bool // the replay is not over as far as messages have arrived
+	replay    clientReplaying
 	opened    bool // some answer has opened it
 	closed    error
 	forgotten bool // nobody is interested in its updates any more
@@ -56,6 +55,13 @@ type ClientSession struct {
 	prompted  uint64    // makes up ids of the user's messages
 	sent      uint64    // prompts that went out
 	modesV1   clientModesV1
+}
+
+// clientReplaying is what is known of a session's history while it is being sent.
+type clientReplaying struct {
+	until   clientReplay
+	begins  bool // nothing of it has been delivered
+	arrives bool // it is not over as far as messages have arrived
 }
 
 // clientReplay says whether updates are history.
@@ -151,12 +157,15 @@ func (s *ClientSession) emit(ctx context.Context, u *Update) {
 		u.Created = s.mentioned.first(aboutAgentMessage, string(text.MessageID))
 	} else {
 		u.Created = s.mentioned.see(u.Update)
-		if s.replay == clientReplayUntilState && endsReplay(u.Update) {
-			s.replay = clientLive
+		if s.replay.until == clientReplayUntilState && endsReplay(u.Update) {
+			s.replay.until = clientLive
 		}
 		s.state.apply(u.Update)
 	}
-	u.Replayed = s.replay != clientLive && !u.Synthetic
+	u.Replayed = s.replay.until != clientLive && !u.Synthetic
+	if u.Replayed && s.replay.begins {
+		s.replay.begins, u.Restarts = false, true
+	}
 	if u.V2 != nil {
 		if isText {
 			s.said.chunk(text)

@@ -60,10 +60,10 @@ func (c *ClientConn) announce(parent SessionID, params any) {
 	s := c.newSession(child, p.Cwd())
 	s.parent, s.opened = p, true
 	p.mu.Lock()
-	s.replays = p.replays
+	s.replay.arrives = p.replay.arrives
 	p.mu.Unlock()
-	if s.replays {
-		s.replay = clientReplayUntilAnswer // of the session that is loaded
+	if s.replay.arrives {
+		s.replay.until = clientReplayUntilAnswer // of the session that is loaded
 	}
 	c.sessions[child] = s
 	c.notify()
@@ -87,7 +87,7 @@ func (c *ClientConn) childrenOf(p *ClientSession) []*ClientSession {
 func (c *ClientConn) replayChildren(p *ClientSession) {
 	for _, s := range c.childrenOf(p) {
 		s.mu.Lock()
-		s.replay, s.replays = clientReplayUntilAnswer, true
+		s.replay = clientReplaying{until: clientReplayUntilAnswer, begins: true, arrives: true}
 		s.mu.Unlock()
 		c.replayChildren(s)
 	}
@@ -98,8 +98,8 @@ func (c *ClientConn) replayChildren(p *ClientSession) {
 // then is history as well, though their updates are delivered beside its own.
 func (c *ClientConn) replayed(p *ClientSession) {
 	p.mu.Lock()
-	replays := p.replays
-	p.replays = false
+	replays := p.replay.arrives
+	p.replay.arrives = false
 	p.mu.Unlock()
 	if !replays {
 		return
@@ -110,8 +110,8 @@ func (c *ClientConn) replayed(p *ClientSession) {
 		s.line.Resolve(m, clientItem{do: func(context.Context) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if !s.replays { // another one has not begun
-				s.replay = clientLive
+			if !s.replay.arrives { // another one has not begun
+				s.replay.until = clientLive
 			}
 		}})
 		c.replayed(s)

@@ -32,6 +32,12 @@ type Update struct {
 	// that is not the end of a turn in version 2. What an agent of version 1 sends
 	// just after its answer cannot be distinguished from live updates.
 	Replayed bool
+	// Restarts reports that the update is the first of such a history. Whoever keeps
+	// the conversation has it already, apart from what is new, and begins again: see
+	// [transcript.Conversation.Reset].
+	//
+	// [transcript.Conversation.Reset]: https://pkg.go.dev/github.com/goacp/acp/transcript#Conversation.Reset
+	Restarts bool
 	// Synthetic reports that the agent sent no such update, because version 1 has
 	// none: the user's message and the running state when a prompt is sent, and
 	// the idle state at its end.

@@ -23,6 +23,13 @@ func Set[T any](v T) Patch[T] { return acpv2.Set(v) }
 // Clear returns a patch that removes a field's value.
 func Clear[T any]() Patch[T] { return acpv2.Clear[T]() }
 
+// UnmarshalSessionUpdate reads an update that json.Marshal or its method AppendJSON has
+// written: the form of version 2, in which [Agent.Record] gets updates. One of a kind that
+// is not known is kept as it is. The result may share memory with data.
+func UnmarshalSessionUpdate(data []byte) (SessionUpdate, error) {
+	return acpv2.UnmarshalSessionUpdate(data)
+}
+
 // ChoiceOption returns an option of a session whose value is chosen from a list, for
 // [AgentSession.SetOptions]. Values are shown as they are; current is one of them. The
 // category says what the option is, such as a mode or a model.

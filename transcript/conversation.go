@@ -136,6 +136,21 @@ func (c *Conversation) Apply(u acpv2.SessionUpdate) Change {
 	return c.apply(u)
 }
 
+// Reset empties the conversation, apart from its [Config]. Call it before the first
+// update of a history that is sent again, because the session is loaded or reconnected
+// with its history; package acp marks that update with Restarts. Otherwise what is
+// replayed is added to what is there, and texts double. Earlier snapshots stay as they
+// are. The numbers of entries begin anew.
+func (c *Conversation) Reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	empty := newConversation(c.cfg)
+	c.list, c.sess, c.index, c.loss = empty.list, empty.sess, empty.index, empty.loss
+	c.first, c.over, c.last, c.unknown = 0, 0, none, nil
+	c.total, c.stripAt, c.turns = 0, 0, 0
+	c.v1 = empty.v1
+}
+
 func (c *Conversation) apply(u acpv2.SessionUpdate) Change {
 	loss := c.loss.Bytes
 	ch, ok := c.chunk(u)

@@ -33,6 +33,9 @@
 // a bound the oldest content is dropped first, and every loss is counted in the entry
 // and in [Snapshot.Loss].
 //
+// A session that is loaded again sends its history again, replayed. A conversation that
+// has it already must be emptied first: see [Conversation.Reset].
+//
 // Permission requests and the ends of turns are not updates. [Conversation.Asked],
 // [Conversation.Answered] and [Conversation.TurnEnded] add them to the entries.
 //
