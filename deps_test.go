@@ -51,6 +51,7 @@ var layers = map[string][]string{
 	"examples/echo":       {""},
 	"examples/oneshot":    {""},
 	"examples/policy":     {"", "acphost", "acpv1"},
+	"acpstore":            {"", "acpv2", "jsonrpc"},
 	"acphttp":             {"", "internal/sleep", "internal/webguard", "internal/wire", "jsonrpc"},
 	"internal/sleep":      {},
 	"internal/webguard":   {},
@@ -59,7 +60,7 @@ var layers = map[string][]string{
 	"trace":               {"internal/wire", "jsonrpc"},
 	"examples/rawagent":   {"acpv1", "acpv2", "jsonrpc"},
 	"examples/rawclient":  {"acpv1", "acpv2", "jsonrpc"},
-	"examples/resume":     {"", "acpv2", "jsonrpc"},
+	"examples/resume":     {"", "acpstore"},
 	"examples/testy":      {"", "acpv1", "acpv2", "jsonrpc"},
 	"examples/tools":      {""},
 }

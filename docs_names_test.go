@@ -15,7 +15,7 @@ import (
 // packages begins with its name, not with a comment of the group or of the type
 // before.
 func TestTypeDocs(t *testing.T) {
-	for _, dir := range []string{".", "acphost", "acphttp", "acptest", "conformance", "jsonrpc", "trace", "transcript", "acpv1", "acpv2"} {
+	for _, dir := range []string{".", "acphost", "acphttp", "acpstore", "acptest", "conformance", "jsonrpc", "trace", "transcript", "acpv1", "acpv2"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)

@@ -43,7 +43,7 @@ func texts(t *testing.T) []string {
 var docImports = []string{
 	"context", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net/http", "os", "path/filepath", "strings", "sync",
 	"testing", "testing/synctest", "time",
-	module, module + "/acphost", module + "/acphttp", module + "/acptest", module + "/acpv1", module + "/acpv2", module + "/conformance",
+	module, module + "/acphost", module + "/acphttp", module + "/acpstore", module + "/acptest", module + "/acpv1", module + "/acpv2", module + "/conformance",
 	module + "/jsonrpc", module + "/trace", module + "/transcript",
 }
 
