@@ -45,7 +45,7 @@ func (c *cutting) Append(ctx context.Context, batches []engine.Batch) ([]bool, e
 }
 
 // TestClaimCut: a claim continues when the client that has caused it leaves; and whatever ends a claim, the session says
-// once that its turn was interrupted.
+// once that its turn was interrupted, which nobody has cancelled.
 func TestClaimCut(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -83,6 +83,9 @@ func TestClaimCut(t *testing.T) {
 			if err := b.log.Read(t.Context(), id, 0, func(r engine.Record) error {
 				if r.Kind == kindEnd || r.Kind == kindNotice && strings.Contains(string(r.Data), "The turn was interrupted.") {
 					got = append(got, r.Kind)
+				}
+				if r.Kind == kindEnd && !strings.Contains(string(r.Data), `"error":"the turn was interrupted`) {
+					t.Errorf("the turn has ended as %s", r.Data)
 				}
 				return nil
 			}); err != nil {

@@ -205,7 +205,7 @@ func (s *session) endInterrupted(ctx context.Context) error {
 		end := endRecord{Prompt: open, Error: "the gateway was restarted in the turn, and the agent has ended with it", Lost: true, Noted: true}
 		why := "The gateway was restarted."
 		if s.g.cfg.Nodes != nil { // it may be there, with a lease that has lapsed
-			end.Stop, end.Error, why = acp.StopCancelled, "", "The turn was interrupted."
+			end.Error, why = "the turn was interrupted: the gateway that ran it has ended", "The turn was interrupted."
 		}
 		note := noticeRecord{acp.NoticeSeverityWarning, why,
 			"The gateway that ran the turn has ended. What the agent did last may not be shown, and may not be finished."}
