@@ -88,6 +88,13 @@ func newTurn(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBl
 	return t
 }
 
+// Cancel cancels the turn as a client does that sends session/cancel: the hook's ctx is
+// done, with [ErrCancelled] as its cause, and the turn ends as cancelled. A hook that does
+// not return within CancelGrace is given up. Cancel does not wait, and does nothing once
+// the turn has ended. An agent in which a new prompt takes the place of the turn that
+// runs calls it in its [Agent.Received] hook, on [AgentSession.Turn].
+func (t *Turn) Cancel() { t.p.cancel(ErrCancelled) }
+
 // Session returns the session the turn is in.
 func (t *Turn) Session() *AgentSession { return t.session }
 

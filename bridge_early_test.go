@@ -68,6 +68,47 @@ func TestBridgeEarlyElicit(t *testing.T) {
 	wg.Wait()
 }
 
+// TestTurnCancel: an agent can let a new prompt take the place of the turn that runs.
+func TestTurnCancel(t *testing.T) {
+	for v := 1; v <= 2; v++ {
+		agent := &Agent{
+			Received: func(_ context.Context, t *Turn) error {
+				if running := t.Session().Turn(); running != nil {
+					running.Cancel()
+				}
+				return nil
+			},
+			Prompt: func(ctx context.Context, t *Turn) (StopReason, error) {
+				if t.Text() == "first" {
+					_ = t.Say("running")
+					<-ctx.Done()
+					return "", ctx.Err()
+				}
+				return StopEndTurn, nil
+			},
+		}
+		running := make(chan struct{}, 1)
+		conn, _ := paired(t, agent, &Client{MaxVersion: v, Update: func(_ context.Context, _ *ClientSession, u *Update) {
+			if u.Text() == "running" {
+				running <- struct{}{}
+			}
+		}})
+		s, err := conn.NewSession(t.Context(), SessionConfig{Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := s.Prompt(t.Context(), Text("first"))
+		<-running
+		second := s.Prompt(t.Context(), Text("second"))
+		if res, err := first.Wait(); err != nil || res.StopReason != StopCancelled {
+			t.Errorf("version %d: the first has ended with %v, %v", v, res, err)
+		}
+		if res, err := second.Wait(); err != nil || res.StopReason != StopEndTurn {
+			t.Errorf("version %d: the second has ended with %v, %v", v, res, err)
+		}
+	}
+}
+
 // TestBridgeResumeOpen: a session that is open is resumed while the agent sends in it,
 // which is for the race detector, and is still open if that fails.
 func TestBridgeResumeOpen(t *testing.T) {

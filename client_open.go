@@ -350,7 +350,8 @@ func (r Restored) String() string {
 // [ClientConn.Load], and otherwise [ClientConn.Resume]; if the agent offers only
 // the other, it uses that. It opens a new session, with another id, if the agent
 // offers neither, if it does not have the session (see [IsSessionNotFound]), or
-// if id is empty.
+// if id is empty. To open that session or none, for a user who has chosen it, use Load or
+// Resume.
 func (c *ClientConn) Restore(ctx context.Context, id SessionID, cfg SessionConfig) (*ClientSession, Restored, error) {
 	ways := []clientOpening{clientOpenResume, clientOpenLoad}
 	if cfg.Replay {

@@ -35,7 +35,7 @@ import (
 // The input is the raw input of a tool of the kind execute or other, or without a
 // kind. Members that are spelled in another way, or are there twice, make it
 // uncertain.
-func (r *Request) Shows() (command string, certain bool) {
+func (r Request) Shows() (command string, certain bool) {
 	switch {
 	case !r.runs():
 		return "", true

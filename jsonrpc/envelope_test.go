@@ -277,8 +277,8 @@ func TestResponses(t *testing.T) {
 					close(done)
 				}()
 				p.take()
-				// Neither a string id nor a spelling of ours is ours.
-				p.write(`{"jsonrpc":"2.0","id":"0","result":{"text":"no"}}` + "\n" + `{"jsonrpc":"2.0","id":0.0,"result":{"text":"no"}}` + "\n")
+				// A string id is not ours.
+				p.write(`{"jsonrpc":"2.0","id":"0","result":{"text":"no"}}` + "\n" + `{"jsonrpc":"2.0","id":0e0,"result":{"text":"no"}}` + "\n")
 				p.write(tt.in + "\n" + tt.in + "\n")
 				<-done
 				var we *Error

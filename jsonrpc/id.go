@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"strconv"
@@ -133,9 +134,13 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ownID reads the id of a response to one of our own calls, which are plain
-// integers. Anything else, "0" and 0.0 included, is not ours (S33).
+// ownID reads the id of a response to one of our own calls, which are integers. Some
+// encoders write 3.0 for 3, which JSON does not tell apart. Anything else, "3" and 3e0
+// included, is not ours (S33).
 func ownID(raw []byte) (int64, bool) {
+	if i := bytes.IndexByte(raw, '.'); i > 0 && i < len(raw)-1 && len(bytes.Trim(raw[i+1:], "0")) == 0 {
+		raw = raw[:i]
+	}
 	if len(raw) == 0 || len(raw) > 18 || raw[0] == '0' && len(raw) > 1 {
 		return 0, false
 	}

@@ -122,3 +122,21 @@ func TestMux(t *testing.T) {
 		}()
 	}
 }
+
+// TestOwnID: the id of a call is recognized however a number's fraction is written, and
+// nothing else is.
+func TestOwnID(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "3": 3, "3.0": 3, "3.000": 3, "0.0": 0, "120.0": 120, "123456789012345678": 123456789012345678,
+		"": -1, ".0": -1, "3.": -1, "3.1": -1, "3.01": -1, "03": -1, "3e0": -1, "-3": -1, `"3"`: -1, "null": -1, "3.0.0": -1,
+		"1234567890123456789": -1,
+	} {
+		n, ok := ownID([]byte(text))
+		if !ok {
+			n = -1
+		}
+		if n != want {
+			t.Errorf("%s is %d", text, n)
+		}
+	}
+}
