@@ -165,7 +165,7 @@ func TestBrokenSettings(t *testing.T) {
 		"Known":   func() error { _, _, err := a.KnownAgent("x"); return err },
 		"Command": func() error { _, err := a.CommandAgent([]string{"x"}); return err },
 		"Store":   func() error { _, err := a.Store(t.Context()); return err },
-		"Path":    func() error { _, _, err := a.StorePath(); return err },
+		"Path":    func() error { _, err := a.StorePath(); return err },
 		"Policy":  func() error { _, err := a.Policy(); return err },
 		"MCP":     func() error { _, err := a.MCP(); return err },
 		"BuiltIn": func() error { _, err := a.BuiltIn(t.Context()); return err },

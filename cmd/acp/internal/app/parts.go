@@ -22,9 +22,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-// storeFile is the name that earlier versions gave the store in the data directory: see
-// [store.Directory].
-const storeFile = "conversations.db"
+// storeDir is the name of the store in the data directory.
+const storeDir = "conversations"
 
 // maxMCPFile bounds a .mcp.json, in bytes.
 const maxMCPFile = 1 << 20
@@ -141,24 +140,21 @@ func (a *App) ownModel(agent roster.Agent) error {
 	return nil
 }
 
-// StorePath returns the directory of the store, and the database of an earlier version whose
-// conversations are imported. Both are "" if neither the settings nor a home directory say where
-// they are.
-func (a *App) StorePath() (dir, old string, err error) {
+// StorePath returns the directory of the store, or "" if neither the settings nor a home directory say where it is.
+func (a *App) StorePath() (dir string, err error) {
 	cfg, err := a.Config()
 	switch {
 	case err != nil:
-		return "", "", err
+		return "", err
 	case cfg.Store.Path != "":
-		dir, old = store.Directory(cfg.Store.Path)
+		return cfg.Store.Path, nil
 	case cfg.Dirs.Data != "":
-		dir, old = store.Directory(filepath.Join(cfg.Dirs.Data, storeFile))
+		return filepath.Join(cfg.Dirs.Data, storeDir), nil
 	}
-	return dir, old, nil
+	return "", nil
 }
 
-// Store opens the store, once; nil means that the settings turn it off. It reports on Err that
-// conversations of an earlier version were imported. It also reports there that the store cannot be
+// Store opens the store, once; nil means that the settings turn it off. It reports on Err that the store cannot be
 // opened, which then counts as turned off: a conversation is worth more than its record.
 func (a *App) Store(ctx context.Context) (*store.Store, error) {
 	return a.stored.get(ctx, func() (*store.Store, error) {
@@ -166,7 +162,7 @@ func (a *App) Store(ctx context.Context) (*store.Store, error) {
 		if err != nil || cfg.Store.Off {
 			return nil, err
 		}
-		dir, old, err := a.StorePath()
+		dir, err := a.StorePath()
 		if err != nil {
 			return nil, err
 		}
@@ -174,16 +170,13 @@ func (a *App) Store(ctx context.Context) (*store.Store, error) {
 			a.warn("conversations are not kept: there is no home directory; --no-store or the setting store.path end this message")
 			return nil, nil
 		}
-		s, taken, err := store.Open(ctx, store.Options{Path: dir, Old: old, Normal: cfg.Store.Sync == "normal", Logger: a.logger()})
+		s, err := store.Open(ctx, store.Options{Path: dir, Normal: cfg.Store.Sync == "normal", Logger: a.logger()})
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, err
 			}
 			a.warn("conversations are not kept: " + err.Error())
 			return nil, nil
-		}
-		if taken != nil {
-			a.warn(taken.String())
 		}
 		return s, nil
 	})

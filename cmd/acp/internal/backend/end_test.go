@@ -156,7 +156,7 @@ func TestJournalCloses(t *testing.T) {
 // happens to others from being told.
 func TestTroubleEnds(t *testing.T) {
 	var notes []string
-	s, _, err := store.Open(t.Context(), store.Options{Path: t.TempDir()})
+	s, err := store.Open(t.Context(), store.Options{Path: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func TestRestoredTwice(t *testing.T) {
 		_ = h.Close()
 	}
 	disk := &lockedFirst{before: func() { restore(openStore(t, dir)) }}
-	first, _, err := store.Open(t.Context(), store.Options{Path: dir, Files: disk})
+	first, err := store.Open(t.Context(), store.Options{Path: dir, Files: disk})
 	if err != nil {
 		t.Fatal(err)
 	}

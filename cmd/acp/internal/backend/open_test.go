@@ -24,9 +24,9 @@ import (
 // disk is: a busy machine may take longer to write than the program usually waits for.
 func openStore(t *testing.T, path string) *store.Store {
 	t.Helper()
-	s, damage, err := store.Open(t.Context(), store.Options{Path: path, Normal: true, AppendWait: time.Hour})
-	if err != nil || damage != nil {
-		t.Fatalf("Open: %v, %v", damage, err)
+	s, err := store.Open(t.Context(), store.Options{Path: path, Normal: true, AppendWait: time.Hour})
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {

@@ -419,7 +419,7 @@ func beUser() {
 	ctx := context.Background()
 	dir := os.Getenv(place)
 	// A busy machine may take longer to write than what is shown usually waits for.
-	st, _, err := store.Open(ctx, store.Options{Path: filepath.Join(dir, "kept"), Normal: true, AppendWait: time.Hour})
+	st, err := store.Open(ctx, store.Options{Path: filepath.Join(dir, "kept"), Normal: true, AppendWait: time.Hour})
 	if err != nil {
 		panic(err)
 	}

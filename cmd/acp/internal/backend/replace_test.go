@@ -168,7 +168,7 @@ func TestForgottenOnFullDisk(t *testing.T) {
 	versions(t, func(t *testing.T, version int) {
 		dir := filepath.Join(t.TempDir(), "kept")
 		disk := new(full)
-		st, _, err := store.Open(t.Context(), store.Options{Path: dir, Files: disk})
+		st, err := store.Open(t.Context(), store.Options{Path: dir, Files: disk})
 		if err != nil {
 			t.Fatal(err)
 		}

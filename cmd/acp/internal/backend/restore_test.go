@@ -155,7 +155,7 @@ func TestStoreFails(t *testing.T) {
 		return acp.StopEndTurn, turn.Say("re " + turn.Text())
 	}})
 	disk := new(failing)
-	st, _, err := store.Open(t.Context(), store.Options{Path: t.TempDir(), Files: disk})
+	st, err := store.Open(t.Context(), store.Options{Path: t.TempDir(), Files: disk})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ const streamPiece = 64 << 10
 func openWindow(t *testing.T, dir string) *window {
 	t.Helper()
 	w := &window{text: strings.Repeat("x", streamPiece-1) + " "}
-	st, _, err := store.Open(t.Context(), store.Options{Path: dir, Files: &w.disk})
+	st, err := store.Open(t.Context(), store.Options{Path: dir, Files: &w.disk})
 	if err != nil {
 		t.Fatal(err)
 	}

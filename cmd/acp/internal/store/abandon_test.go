@@ -85,7 +85,7 @@ func TestAbandon(t *testing.T) {
 				return nil
 			},
 			"Open": func(ctx context.Context) error {
-				s, _, err := Open(ctx, Options{Path: dir, Normal: true, Files: disk})
+				s, err := Open(ctx, Options{Path: dir, Normal: true, Files: disk})
 				if err == nil {
 					err = s.Close()
 				}

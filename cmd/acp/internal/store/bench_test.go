@@ -17,7 +17,7 @@ func many(b *testing.B, dir string, sessions int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	at := time.Unix(1_700_000_000, 0)
 	for i := range sessions {
-		id := takenID("bench", fmt.Sprint(i))
+		id := namedID("bench", fmt.Sprint(i))
 		f, err := os.OpenFile(filepath.Join(dir, logName(id, 1)), os.O_WRONLY|os.O_CREATE, 0o600)
 		if err != nil {
 			b.Fatal(err)

@@ -23,7 +23,7 @@ func TestConversations(t *testing.T) {
 		}
 	}
 	for i := range 3 * statters * statAtOnce {
-		id := takenID("a", fmt.Sprint(i))
+		id := namedID("a", fmt.Sprint(i))
 		put(logName(id, 1), i)
 		want[id] = []part{{1, int64(i)}}
 		if i%97 == 0 {
@@ -36,8 +36,8 @@ func TestConversations(t *testing.T) {
 	put("index.db", 1)
 	put("0000000000000000.jsonl", 1) // no letters of an id
 	for _, err := range []error{
-		os.Mkdir(filepath.Join(dir, logName(takenID("b", "directory"), 1)), 0o700),
-		os.Symlink("nowhere", filepath.Join(dir, logName(takenID("b", "link"), 1))),
+		os.Mkdir(filepath.Join(dir, logName(namedID("b", "directory"), 1)), 0o700),
+		os.Symlink("nowhere", filepath.Join(dir, logName(namedID("b", "link"), 1))),
 	} {
 		if err != nil {
 			t.Fatal(err)

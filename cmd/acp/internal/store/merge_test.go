@@ -89,7 +89,7 @@ func TestManyParts(t *testing.T) {
 	files := new(counting)
 	s := openWith(t, Options{Path: t.TempDir(), Normal: true, Files: files})
 	const parts, records = 3 * maxOpenParts, 5
-	id := takenID("a", "many")
+	id := namedID("a", "many")
 	at := time.Unix(1_700_000_000, 0)
 	var want []string
 	for n := 1; n <= parts; n++ {

@@ -26,7 +26,7 @@ const sharedRounds = 20
 // writeShared writes to a conversation again and again, and looks for it in between.
 func writeShared(dir, conversation, name string) error {
 	ctx := context.Background()
-	s, _, err := Open(ctx, Options{Path: dir, Normal: true})
+	s, err := Open(ctx, Options{Path: dir, Normal: true})
 	if err != nil {
 		return err
 	}

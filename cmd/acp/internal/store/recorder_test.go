@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 // writeForEver appends events and says what was written last.
 func writeForEver(dir string) error {
-	s, _, err := Open(context.Background(), Options{Path: dir})
+	s, err := Open(context.Background(), Options{Path: dir})
 	if err != nil {
 		return err
 	}
@@ -467,7 +467,7 @@ func TestIndexOutOfUse(t *testing.T) {
 			}
 		},
 		"locked": func(t *testing.T, s *Store) {
-			db := openOld(t, s.index.path())
+			db := openIndex(t, s.index.path())
 			db.SetMaxOpenConns(1)
 			do(t, db, `PRAGMA locking_mode = EXCLUSIVE`)
 			do(t, db, `BEGIN IMMEDIATE`)
@@ -492,17 +492,17 @@ func TestIndexOutOfUse(t *testing.T) {
 			}
 		},
 		"value of another type": func(t *testing.T, s *Store) {
-			db := openOld(t, s.index.path())
+			db := openIndex(t, s.index.path())
 			do(t, db, `UPDATE session SET protocol = 'x' WHERE id = 1`)
 			db.Close()
 		},
 		"foreign": func(t *testing.T, s *Store) {
-			db := openOld(t, s.index.path())
+			db := openIndex(t, s.index.path())
 			do(t, db, `PRAGMA application_id = 7`)
 			db.Close()
 		},
 		"newer": func(t *testing.T, s *Store) {
-			db := openOld(t, s.index.path())
+			db := openIndex(t, s.index.path())
 			do(t, db, `PRAGMA user_version = 99`)
 			db.Close()
 		},
@@ -512,7 +512,7 @@ func TestIndexOutOfUse(t *testing.T) {
 			}
 		},
 		"table gone": func(t *testing.T, s *Store) {
-			db := openOld(t, s.index.path())
+			db := openIndex(t, s.index.path())
 			do(t, db, `DROP TABLE part`)
 			db.Close()
 		},

@@ -171,10 +171,8 @@ func (e *AmbiguousError) Is(target error) bool { return target == ErrAmbiguous }
 
 // Options say how a store is opened.
 type Options struct {
-	// Path is the directory of the logs. See [Directory] for the paths of earlier versions.
+	// Path is the directory of the logs.
 	Path string
-	// Old is the file of an earlier version, whose conversations are imported; "" means none.
-	Old string
 	// Normal leaves to the system when what was written reaches the disk, until a conversation is
 	// closed. Otherwise that begins at most 100 ms after writing. What was written survives the end
 	// of the process either way.
@@ -207,11 +205,10 @@ type Store struct {
 }
 
 // Open opens a store, and creates its directory if there is none; only the owner can read either.
-// Conversations of an earlier version are imported; taken reports on that, or why it failed. When
-// ctx is done, Open returns its error, even while the disk does not answer.
-func Open(ctx context.Context, o Options) (opened *Store, taken *Taken, err error) {
+// When ctx is done, Open returns its error, even while the disk does not answer.
+func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Path == "" {
-		return nil, nil, errors.New("open store: no directory is named")
+		return nil, errors.New("open store: no directory is named")
 	}
 	if o.Files == nil {
 		o.Files = System{}
@@ -224,31 +221,28 @@ func Open(ctx context.Context, o Options) (opened *Store, taken *Taken, err erro
 	}
 	dir, err := filepath.Abs(o.Path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open store %s: %w", o.Path, err)
+		return nil, fmt.Errorf("open store %s: %w", o.Path, err)
 	}
 	s := &Store{dir: dir, normal: o.Normal, files: o.Files, log: o.Logger, wait: o.AppendWait, wake: make(chan struct{}, 1), done: make(chan struct{}),
 		reading: make(chan struct{}, maxAbandoned)}
 	s.index.init(dir)
-	taken, err = abandon(ctx, s, func() (*Taken, error) { return s.open(ctx, o.Old) })
+	_, err = abandon(ctx, s, func() (struct{}, error) { return struct{}{}, s.open() })
 	if err != nil {
-		return nil, nil, fmt.Errorf("open store %s: %w", o.Path, err)
+		return nil, fmt.Errorf("open store %s: %w", o.Path, err)
 	}
 	background, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	go s.runIndexer(background)
-	return s, taken, nil
+	return s, nil
 }
 
-// open creates the directory, and imports the conversations of an earlier version; old is "" if
-// there are none.
-func (s *Store) open(ctx context.Context, old string) (*Taken, error) {
+// open creates the directory.
+func (s *Store) open() error {
 	if err := makeDir(s.dir); err != nil {
-		return nil, err
+		return err
 	}
-	if _, err := s.files.ReadDir(s.dir); err != nil || old == "" {
-		return nil, err
-	}
-	return takeOver(ctx, s, old)
+	_, err := s.files.ReadDir(s.dir)
+	return err
 }
 
 // Dir returns the directory of the logs.

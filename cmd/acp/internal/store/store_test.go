@@ -1,6 +1,8 @@
 package store
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,14 +27,11 @@ func openTest(t testing.TB, dir string) *Store {
 
 func openWith(t testing.TB, o Options) *Store {
 	t.Helper()
-	s, taken, err := Open(t.Context(), o)
+	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if taken != nil {
-		t.Fatalf("taken over: %v", taken)
-	}
 	return s
 }
 
@@ -353,4 +352,10 @@ func TestChild(t *testing.T) {
 	if _, err := s.Session(t.Context(), child); !errors.Is(err, ErrNotFound) {
 		t.Errorf("it is not deleted with its parent: %v", err)
 	}
+}
+
+// namedID returns an id of a conversation that is the same each time.
+func namedID(of, name string) string {
+	sum := sha256.Sum256([]byte(of + "\x00" + name))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:idLength])
 }

@@ -255,7 +255,7 @@ func TestSessions(t *testing.T) {
 
 // TestInterruptedSessions: the list of sessions shows which of them have a last turn that was interrupted.
 func TestInterruptedSessions(t *testing.T) {
-	st, _, err := store.Open(t.Context(), store.Options{Path: t.TempDir()})
+	st, err := store.Open(t.Context(), store.Options{Path: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestInterruptedSessions(t *testing.T) {
 // TestSessionSearch: the list of sessions finds what was said, with all agents, and shows it where no
 // title matches; runs of acp exec are apart.
 func TestSessionSearch(t *testing.T) {
-	st, _, err := store.Open(t.Context(), store.Options{Path: t.TempDir()})
+	st, err := store.Open(t.Context(), store.Options{Path: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
