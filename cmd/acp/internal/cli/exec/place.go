@@ -28,15 +28,32 @@ func (r *report) isBehind() bool {
 	return r.place.behind && r.place.own == ""
 }
 
-// isAfter reports whether the turn begins after an entry of the session, which belongs to another turn then.
-func (p *place) isAfter(e transcript.Entry, seq uint64) bool {
-	if !p.behind {
+// isBefore reports whether the turn has not begun yet at a change of an entry, in the order of changes. What comes later is
+// part of the turn, also if it changes an entry that is older: what an agent says in a turn may continue what it has said
+// before.
+func (r *report) isBefore(snap *transcript.Snapshot, e transcript.Entry, seq uint64) bool {
+	p := &r.place
+	if !p.behind || p.from > 0 {
 		return false
 	}
-	if m, ok := e.(*transcript.Message); ok && p.from == 0 && p.own != "" && m.Role == transcript.RoleUser && m.ID == p.own {
-		p.from = seq
+	if m, ok := e.(*transcript.Message); !ok || p.own == "" || m.Role != transcript.RoleUser || m.ID != p.own {
+		return true
 	}
-	return p.from == 0 || seq < p.from
+	p.from = seq
+	for e := range snap.Entries() { // what is there is not part of the turn
+		if e.Seq() >= seq {
+			break
+		}
+		switch e := e.(type) {
+		case *transcript.Message:
+			r.read[e.Seq()] = len(e.Text())
+		case *transcript.Terminal:
+			r.read[e.Seq()] = int(e.Skipped) + len(e.Raw())
+		case *transcript.ToolCall:
+			r.ended[e.Seq()] = e.Ended()
+		}
+	}
+	return false
 }
 
 // leave ends the report before the turn has ended: what its end looks like from here is not how it ends.

@@ -150,7 +150,7 @@ func (r *report) follow(id acp.SessionID, snap *transcript.Snapshot, changes []t
 			continue
 		}
 		e := snap.Entry(ch.Seq)
-		if id == r.main && r.place.isAfter(e, ch.Seq) {
+		if id == r.main && r.isBefore(snap, e, ch.Seq) {
 			continue
 		}
 		if id == r.main {
