@@ -9,7 +9,7 @@ import (
 type place struct {
 	behind bool          // turns of others may come first, which are not written as text
 	own    acp.MessageID // the message of the user that begins the turn; "" if it has not begun
-	from   uint64        // the entry of that
+	begun  bool          // that has come
 	left   bool          // the turn runs without this program: what follows is not about it
 	alone  bool          // it will, so that nothing of it is written, however early it comes
 }
@@ -33,13 +33,13 @@ func (r *report) isBehind() bool {
 // before.
 func (r *report) isBefore(snap *transcript.Snapshot, e transcript.Entry, seq uint64) bool {
 	p := &r.place
-	if !p.behind || p.from > 0 {
+	if !p.behind || p.begun {
 		return false
 	}
 	if m, ok := e.(*transcript.Message); !ok || p.own == "" || m.Role != transcript.RoleUser || m.ID != p.own {
 		return true
 	}
-	p.from = seq
+	p.begun = true
 	for e := range snap.Entries() { // what is there is not part of the turn
 		if e.Seq() >= seq {
 			break

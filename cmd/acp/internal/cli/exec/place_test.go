@@ -15,8 +15,9 @@ func TestTurnByPosition(t *testing.T) {
 	say := func(id acp.MessageID, text string) acp.SessionUpdate {
 		return &acp.AgentMessageChunk{MessageID: id, Content: acp.Text(text)}
 	}
-	for name, batch := range map[string]int{"one by one": 1, "together": 100} {
+	for name, batch := range map[string]int{"one by one": 1, "together": 100, "first of all": 1} {
 		t.Run(name, func(t *testing.T) {
+			want := "one, \ntwo, \nthree\n"
 			var out, errs bytes.Buffer
 			r := newReport(&Options{App: &app.App{Out: &out, Err: &errs}})
 			r.main = "s"
@@ -24,11 +25,15 @@ func TestTurnByPosition(t *testing.T) {
 			r.place.own = "mine"
 			conv := transcript.New(transcript.Config{})
 			var changes []transcript.Change
-			for _, u := range []acp.SessionUpdate{
+			updates := []acp.SessionUpdate{
 				say("old", "of another turn, "),
 				&acp.UserMessage{MessageID: "mine", Content: acp.Set([]acp.ContentBlock{acp.Text("go")})},
 				say("new", "one, "), say("old", "two, "), say("new", "three"),
-			} {
+			}
+			if name == "first of all" {
+				updates, want = []acp.SessionUpdate{updates[1], say("new", "one")}, "one\n"
+			}
+			for _, u := range updates {
 				changes = append(changes, conv.Apply(u))
 				if len(changes) == batch {
 					r.writeChanges("s", conv.Snapshot(), changes)
@@ -39,7 +44,7 @@ func TestTurnByPosition(t *testing.T) {
 			if err := r.finish(nil, nil, nil); err != nil {
 				t.Fatal(err)
 			}
-			if got, want := out.String(), "one, \ntwo, \nthree\n"; got != want {
+			if got := out.String(); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})

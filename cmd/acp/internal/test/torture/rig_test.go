@@ -5,6 +5,7 @@ package torture
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,8 @@ func TestMain(m *testing.M) {
 	switch os.Args[1] {
 	case "play-agent":
 		err = playAgent(os.Args[2])
+	case "play-plain":
+		err = playPlain(os.Args[2])
 	case "play-client":
 		err = playClient()
 	default:
@@ -56,6 +59,10 @@ type rig struct {
 	session string
 	names   []string // of the clients that watch
 	db      string   // the URL of the database; "" is files
+	agent   string   // which part of the tests is the agent; "" is play-agent
+	url     string   // of the server, if that is always the same
+	listen  string   // where the server listens; "" is a port of its own each time
+	keeps   bool     // a server that is ended in an orderly way keeps its agents
 	server  *exec.Cmd
 	stderr  bytes.Buffer // of all servers; to be read when none runs
 
@@ -76,15 +83,27 @@ func newRig(t *testing.T, prepare ...func(dir string)) *rig {
 	return newRigAt(t, "", prepare...)
 }
 
-// newRigAt is newRig for a server whose log is in a PostgreSQL database, unless its URL is "".
-func newRigAt(t *testing.T, db string, prepare ...func(dir string)) *rig {
+// newRigOf is newRig for an agent, whose server has one address and keeps its agents.
+func newRigOf(t *testing.T, agent string) *rig {
 	t.Helper()
-	home, err := os.MkdirTemp("", "acp") // short, for the sake of sockets
+	r := prepareRig(t)
+	r.agent, r.keeps = agent, true
+	r.serve()
+	t.Cleanup(r.kill)
+	url, err := os.ReadFile(r.urls())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	r := &rig{t: t, home: home, db: db, ledger: filepath.Join(home, "ledger"), events: make(map[string][]event), fresh: make(map[string]bool), changed: make(chan struct{})}
+	r.url = strings.TrimSpace(string(url))
+	r.listen, _, _ = strings.Cut(strings.TrimPrefix(r.url, "http://"), "/")
+	return r
+}
+
+// newRigAt is newRig for a server whose log is in a PostgreSQL database, unless its URL is "".
+func newRigAt(t *testing.T, db string, prepare ...func(dir string)) *rig {
+	t.Helper()
+	r := prepareRig(t)
+	r.db = db
 	for _, f := range prepare {
 		if err := os.MkdirAll(r.logs(), 0o700); err != nil {
 			t.Fatal(err)
@@ -94,6 +113,17 @@ func newRigAt(t *testing.T, db string, prepare ...func(dir string)) *rig {
 	r.serve()
 	t.Cleanup(r.kill)
 	return r
+}
+
+// prepareRig returns a rig whose server does not run yet.
+func prepareRig(t *testing.T) *rig {
+	t.Helper()
+	home, err := os.MkdirTemp("", "acp") // short, for the sake of sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	return &rig{t: t, home: home, ledger: filepath.Join(home, "ledger"), events: make(map[string][]event), fresh: make(map[string]bool), changed: make(chan struct{})}
 }
 
 // logs returns the directory of the log.
@@ -116,16 +146,16 @@ func (r *rig) tryServe() error {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	args := []string{"serve", "--no-auth", "--listen", "127.0.0.1:0"}
+	args := []string{"serve", "--no-auth", "--listen", cmp.Or(r.listen, "127.0.0.1:0")}
+	if r.keeps {
+		args = append(args, "--keep-agents")
+	}
 	if r.db != "" {
 		args = append(args, "--db", r.db)
 	}
-	cmd := exec.Command(self, append(args, "--", self, "play-agent", r.ledger)...)
+	cmd := exec.Command(self, append(args, "--", self, cmp.Or(r.agent, "play-agent"), r.ledger)...)
 	cmd.Dir = r.home
-	cmd.Env = append(os.Environ(), "HOME="+r.home, "XDG_RUNTIME_DIR="+r.home, "GORACE=atexit_sleep_ms=0")
-	for _, kind := range []string{"CONFIG", "DATA", "STATE", "CACHE"} {
-		cmd.Env = append(cmd.Env, "XDG_"+kind+"_HOME="+r.home)
-	}
+	cmd.Env = r.environ(r.home)
 	cmd.Stderr = &r.stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -141,6 +171,15 @@ func (r *rig) tryServe() error {
 	}
 	r.lead(url)
 	return nil
+}
+
+// environ returns the environment of the program, with a directory of settings.
+func (r *rig) environ(config string) []string {
+	env := append(os.Environ(), "HOME="+r.home, "XDG_RUNTIME_DIR="+r.home, "GORACE=atexit_sleep_ms=0", "XDG_CONFIG_HOME="+config)
+	for _, kind := range []string{"DATA", "STATE", "CACHE"} {
+		env = append(env, "XDG_"+kind+"_HOME="+r.home)
+	}
+	return env
 }
 
 // lead has clients that connect from now on use a URL.

@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -121,7 +122,11 @@ func (w *watcher) visit(ctx context.Context) (over bool, err error) {
 			case <-time.After(time.Duration(rand.Int64N(int64(2 * time.Millisecond)))):
 			case <-ctx.Done():
 			}
-			return acp.SelectPermission(acp.PermissionOptionID(w.Name)), nil
+			id := acp.PermissionOptionID(w.Name)
+			if !slices.ContainsFunc(r.Options, func(o acp.PermissionOption) bool { return o.OptionID == id }) {
+				id = r.Options[0].OptionID
+			}
+			return acp.SelectPermission(id), nil
 		},
 	}
 	bound, cancel := context.WithTimeout(ctx, 30*time.Second)
