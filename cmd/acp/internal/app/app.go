@@ -37,6 +37,8 @@ type App struct {
 	Flags map[string]any
 	// ConfigFile, if not "", is read instead of the user's file.
 	ConfigFile string
+	// State, if not "", is the directory for state instead of the user's.
+	State string
 	// Environ is the environment from which settings are read; nil means that of this process.
 	Environ []string
 	// Cwd is the working directory of sessions, absolute.

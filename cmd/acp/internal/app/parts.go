@@ -37,6 +37,9 @@ func (a *App) Config() (*config.Config, error) {
 		cfg, err := config.Load(config.Options{
 			Cwd: a.Cwd, Home: home, Environ: a.Environ, Flags: a.Flags, File: a.ConfigFile,
 		})
+		if err == nil && a.State != "" {
+			cfg.Dirs.State, err = a.stateDir()
+		}
 		return cfg, usage(err)
 	})
 }

@@ -5,7 +5,9 @@ package audit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -60,6 +62,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		Long: "Check that all entries of the audit log are as they were written, and that none is missing. The\nstatus is 1 if not, and if there is no log. The hash of the last entry is printed.",
 	}
 	verify.Flags().StringVar(&o.Contains, "contains", "", "check also that an entry has the hash `HASH`, as an earlier acp audit verify printed it")
+	o.App.StateFlag(cmd.PersistentFlags())
 	for _, sub := range []*cobra.Command{show, verify} {
 		sub.Flags().StringVar(&o.Dir, "dir", "", "read the log in `DIR` instead of yours")
 		_ = sub.MarkFlagDirname("dir")
@@ -82,6 +85,15 @@ func (o *Options) run(ctx context.Context) error {
 	} else if !filepath.IsAbs(dir) {
 		dir = filepath.Join(o.App.Cwd, dir)
 	}
+	err := o.read(ctx, dir)
+	if errors.Is(err, fs.ErrNotExist) && o.Dir == "" {
+		err = fmt.Errorf("%w%s", err, o.App.Elsewhere())
+	}
+	return err
+}
+
+// read shows or verifies the log in a directory.
+func (o *Options) read(ctx context.Context, dir string) error {
 	if o.Verb == "show" {
 		return o.show(ctx, dir)
 	}

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -120,6 +122,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		Use: "leave URL", Short: "Remove the credential for a gateway from this machine", Args: cobra.ExactArgs(1), RunE: run(verbLeave),
 		Long: "Remove the credential for the gateway at URL from this machine. It stays valid until it is\nrevoked there.",
 	}
+	o.App.StateFlag(cmd.PersistentFlags())
 	cmd.AddCommand(list, pair, revoke, join, leave)
 	return cmd
 }
@@ -138,6 +141,9 @@ func (o *Options) run(ctx context.Context) error {
 		return o.join(ctx, state)
 	case verbLeave:
 		return o.leave(state)
+	}
+	if _, err := os.Stat(identity.Dir(state)); errors.Is(err, fs.ErrNotExist) && o.Verb != verbPair {
+		return exitcode.Errorf(exitcode.Failed, "no gateway has kept devices in %s%s", identity.Dir(state), o.App.Elsewhere())
 	}
 	s, err := identity.Open(ctx, identity.Dir(state), o.App.Logger)
 	if err != nil {

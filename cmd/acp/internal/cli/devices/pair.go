@@ -42,7 +42,7 @@ func (o *Options) pair(ctx context.Context, s *identity.Store, log *audit.Log) e
 		at.URL, at.Fingerprint = o.URL, o.Fingerprint
 	}
 	if at.URL == "" {
-		return exitcode.Errorf(exitcode.Usage, "it is not known where the gateway is reached: start it first, or write --url URL")
+		return exitcode.Errorf(exitcode.Usage, "it is not known where the gateway is reached: start it first, or write --url URL%s", o.App.Elsewhere())
 	}
 	if _, err := identity.Link(at, ""); err != nil {
 		return exitcode.Errorf(exitcode.Usage, "--url: %w", err)

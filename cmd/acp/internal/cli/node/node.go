@@ -69,6 +69,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		}
 	}
 	cmd := &cobra.Command{Use: "node", Short: "Show and drain the servers that share a database", Long: long}
+	o.App.StateFlag(cmd.PersistentFlags())
 	status := &cobra.Command{Use: "status", Short: "List the nodes", Args: cobra.NoArgs, RunE: run(verbStatus),
 		Long: "List the nodes: which are live, and how many sessions and agents each has. A node that is not live has not\nrenewed its lease; others take its sessions. A ~ before a number says that the node did not answer within a\nsecond: it is what the node last said of itself.",
 	}
@@ -147,7 +148,7 @@ func announced(ctx context.Context, state string, a *app.App) (url string, err e
 		url = at.URL
 	}
 	if url == "" {
-		return "", exitcode.Errorf(exitcode.Usage, "no server is known on this machine; name one with --at URL")
+		return "", exitcode.Errorf(exitcode.Usage, "no server is known on this machine; name one with --at URL%s", a.Elsewhere())
 	}
 	return url, nil
 }

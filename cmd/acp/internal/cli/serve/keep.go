@@ -42,12 +42,12 @@ Sessions in PostgreSQL are backed up with its own tools: see docs/operate.md.`,
 	restore := &cobra.Command{
 		Use: "restore FILE", Short: "Replace all kept sessions with those of a backup", Args: cobra.ExactArgs(1),
 		Long: `Replace all sessions of acp serve with those in FILE, which acp serve backup has written.
-The server must not run. FILE is verified first; if a session in it is damaged, nothing is
-restored, unless --force is given. The sessions that were there are kept in a directory,
-whose name is printed.`,
+The server must not run. FILE is verified first. If a session in it is damaged, or if no
+server has kept sessions here before, nothing is restored, unless --force is given. The
+sessions that were there are kept in a directory, whose name is printed.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return k.restore(cmd.Context(), k.file(args[0])) },
 	}
-	restore.Flags().BoolVar(&k.force, "force", false, "restore even if sessions in FILE are damaged")
+	restore.Flags().BoolVar(&k.force, "force", false, "restore even if sessions in FILE are damaged, or no server has kept sessions here")
 	verify := &cobra.Command{
 		Use: "verify [FILE]", Short: "Check that all kept sessions are whole", Args: cobra.MaximumNArgs(1),
 		Long: `Read every session of acp serve, or of the backup FILE, and check that each record is as it
@@ -103,7 +103,7 @@ func (k *keeping) open(ctx context.Context) (*engine.Engine, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "log.db")); k.cluster.Database == "" && errors.Is(err, os.ErrNotExist) {
-		return nil, exitcode.Errorf(exitcode.Failed, "nothing is kept in %s", dir)
+		return nil, exitcode.Errorf(exitcode.Failed, "nothing is kept in %s%s", dir, k.app.Elsewhere())
 	}
 	return k.cluster.open(ctx, dir, func(string, error) {})
 }
@@ -114,7 +114,7 @@ func (k *keeping) backup(ctx context.Context, file string) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "log.db")); errors.Is(err, os.ErrNotExist) {
-		return exitcode.Errorf(exitcode.Failed, "nothing is kept in %s", dir)
+		return exitcode.Errorf(exitcode.Failed, "nothing is kept in %s%s", dir, k.app.Elsewhere())
 	}
 	if err := sqlite.Backup(ctx, dir, file); err != nil {
 		return err
@@ -181,10 +181,23 @@ func bad(n, damaged int) error {
 	return exitcode.Errorf(exitcode.Failed, "%d of %d sessions are damaged", damaged, n)
 }
 
+// isUsed reports whether a server has kept sessions in a directory, or has been about to.
+func isUsed(dir string) bool {
+	for _, name := range []string{"log.db", "node"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 func (k *keeping) restore(ctx context.Context, file string) (err error) {
 	dir, err := k.dir()
 	if err != nil {
 		return err
+	}
+	if !k.force && !isUsed(dir) {
+		return exitcode.Errorf(exitcode.Failed, "no acp serve has kept sessions in %s, so nothing was restored%s; to restore them there, write --force", dir, k.app.Elsewhere())
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

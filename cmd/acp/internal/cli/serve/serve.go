@@ -115,6 +115,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	o.Doors.flags(f)
 	o.Operation.flags(f)
 	o.Web.flags(f)
+	a.StateFlag(cmd.PersistentFlags())
 	cmd.AddCommand(newKeeping(a)...)
 	cmd.AddCommand(newStatus(a), newStop(a))
 	cmd.MarkFlagsMutuallyExclusive("stateless", "durable")

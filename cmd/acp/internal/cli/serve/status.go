@@ -55,7 +55,7 @@ func status(ctx context.Context, a *app.App) (*Status, error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, exitcode.With(exitcode.Failed, app.ErrNoOwn)
+		return nil, exitcode.Errorf(exitcode.Failed, "%w%s", app.ErrNoOwn, a.Service())
 	}
 	agent, err := a.At(app.Own)
 	if err != nil {
