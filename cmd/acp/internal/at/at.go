@@ -74,6 +74,7 @@ type Session struct {
 	Cwd     string        `json:"cwd,omitempty"`
 	Title   string        `json:"title,omitempty"`
 	Updated time.Time     `json:"updated,omitzero"`
+	Row     int           `json:"row,omitempty"`     // by which @N means it; 0 if the list is a part only
 	Snippet string        `json:"snippet,omitempty"` // the text around the first match of a search
 }
 
@@ -116,6 +117,11 @@ func Sessions(ctx context.Context, c *acp.ClientConn, cwd string) (all []Session
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Session) int { return b.Updated.Compare(a.Updated) })
+	if cwd == "" { // the rows of a part of the list have no names
+		for i := range all {
+			all[i].Row = i + 1
+		}
+	}
 	return all, nil
 }
 
@@ -235,7 +241,7 @@ func Print(a *app.App, all []Session, asJSON bool, now time.Time) error {
 	}
 	width := Width(a)
 	below := []string{""}
-	table := [][]string{{"ID", "AGENT", "STATE", "WHEN", "HERE", "DIRECTORY", "TITLE"}}
+	table := [][]string{{"ROW", "ID", "AGENT", "STATE", "WHEN", "HERE", "DIRECTORY", "TITLE"}}
 	home, _ := os.UserHomeDir()
 	for i := range all {
 		s := &all[i]
@@ -246,8 +252,12 @@ func Print(a *app.App, all []Session, asJSON bool, now time.Time) error {
 		if s.Here > 0 {
 			here = strconv.Itoa(s.Here)
 		}
+		row := ""
+		if s.Row > 0 {
+			row = "@" + strconv.Itoa(s.Row)
+		}
 		table = append(table, []string{
-			safetext.Line(id, 100), safetext.Line(s.Agent, 24), safetext.Line(s.State, 12), Ago(now, s.Updated), here,
+			row, safetext.Line(id, 100), safetext.Line(s.Agent, 24), safetext.Line(s.State, 12), Ago(now, s.Updated), here,
 			safetext.Line(Tilde(s.Cwd, home), 300), safetext.Line(s.Title, 300),
 		})
 		below = append(below, safetext.Line(s.Snippet, 300))

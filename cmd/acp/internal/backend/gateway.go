@@ -12,6 +12,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -39,6 +40,26 @@ type introduced struct {
 func introducedBy(meta json.RawMessage) (said introduced) {
 	ownmeta.Read(meta, &said)
 	return said
+}
+
+// Introduced returns what the agent has said of itself; of a gateway, which agent the session has that was opened last there.
+// It is empty if neither is known.
+func (h *Host) Introduced() acp.Implementation {
+	if agent := h.behind.Load(); agent != nil {
+		return *agent
+	}
+	if c := h.Conn(); c != nil {
+		return roster.Introduced(c.Agent())
+	}
+	return acp.Implementation{}
+}
+
+// opens notes what a gateway says of the agent of a session in the answer to the request that has opened it.
+func (h *Host) opens(meta json.RawMessage) {
+	var said struct{ Agent, Title string }
+	if h.cfg.Agent.Gateway && ownmeta.Read(meta, &said) && said.Agent != "" {
+		h.behind.Store(&acp.Implementation{Name: said.Agent, Title: said.Title})
+	}
 }
 
 // Begins reports whether the host is connected to a gateway that says when a prompt begins: see [NoteBegun].

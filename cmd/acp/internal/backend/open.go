@@ -35,6 +35,7 @@ type Host struct {
 	cfg    Config
 	policy *acphost.Policy
 	keeper *keeper
+	behind atomic.Pointer[acp.Implementation] // the agent of a gateway's session that was opened last; nil if it is not known
 
 	// life ends with Close and Kill, which thereby end what is being started.
 	life context.Context

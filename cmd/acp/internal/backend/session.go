@@ -320,6 +320,7 @@ func (s *Session) opened(cs *acp.ClientSession, cwd string) {
 	s.mu.Lock()
 	s.client, s.cwd, s.user = cs, cwd, true
 	s.mu.Unlock()
+	s.host.opens(cs.Meta())
 	s.catchUp()
 }
 

@@ -40,6 +40,18 @@ func TestNotStarted(t *testing.T) {
 	}
 }
 
+// TestOneDirectory: further directories are invalid for an agent that has none.
+func TestOneDirectory(t *testing.T) {
+	for version := range 2 {
+		r := newRig(t, talking(nil))
+		c := r.connect(version + 1)
+		_, err := c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: t.TempDir(), AdditionalDirectories: []string{t.TempDir()}})
+		if said, ok := errors.AsType[*jsonrpc.Error](err); !ok || said.Code != jsonrpc.CodeInvalidParams || !strings.Contains(said.Message, "one directory only") {
+			t.Errorf("version %d: %v", version+1, err)
+		}
+	}
+}
+
 // TestStaysIn: a client that loads a session in another directory is told that the session stays where it is.
 func TestStaysIn(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()

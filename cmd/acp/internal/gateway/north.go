@@ -122,10 +122,13 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 	}
 	p, err := g.begin(ctx, id, as.Cwd())
 	if err != nil {
+		if errors.Is(err, errors.ErrUnsupported) && len(known.Directories) > 0 { // which is not known before the agent runs
+			err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "additionalDirectories: the agent %s works in one directory only", name)
+		}
 		return errors.Join(err, g.remove(context.WithoutCancel(ctx), id))
 	}
 	as.SetID(acp.SessionID(id))
-	as.SetAnswerMeta(g.answerMeta(id, 0, nil)) // a client that returns before it was sent anything begins there
+	as.SetAnswerMeta(g.answerMeta(ctx, id, 0, nil)) // a client that returns before it was sent anything begins there
 	pos, forget := g.position(as)
 	return g.lendOn(as, m.Lend, g.join(ctx, p, id, as, 0, pos, forget))
 }
@@ -241,7 +244,7 @@ func (g *Gateway) resumeSession(ctx context.Context, as *acp.AgentSession, repla
 	if err := g.staysIn(ctx, as); err != nil {
 		return err
 	}
-	as.SetAnswerMeta(g.answerMeta(string(as.ID()), after, from))
+	as.SetAnswerMeta(g.answerMeta(ctx, string(as.ID()), after, from))
 	joins = true
 	return g.lendOn(as, m.Lend, g.join(ctx, p, string(as.ID()), as, after, pos, forget))
 }

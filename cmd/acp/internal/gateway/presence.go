@@ -348,9 +348,15 @@ func about(who *Who, info *engine.Session, n count) json.RawMessage {
 
 // answerMeta returns _meta of the answer to a client that comes to a session. from is the record after which its history
 // begins, if that is not all of it.
-func (g *Gateway) answerMeta(id string, cursor uint64, from *uint64) json.RawMessage {
+func (g *Gateway) answerMeta(ctx context.Context, id string, cursor uint64, from *uint64) json.RawMessage {
 	here := g.present.people(id, nil)
 	said := map[string]any{"cursor": cursor, "people": here.People}
+	if info, err := g.cfg.Log.Session(ctx, id); err == nil {
+		said["agent"] = info.Agent
+		if title := g.cfg.Titles[info.Agent]; title != "" {
+			said["title"] = title
+		}
+	}
 	if here.More > 0 {
 		said["more"] = here.More
 	}

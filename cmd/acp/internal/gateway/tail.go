@@ -81,7 +81,7 @@ func (g *Gateway) replayDamaged(ctx context.Context, as *acp.AgentSession, m *me
 	}
 	last, err := g.replay(ctx, id, start, as, pos)
 	if err == nil && m.Tail != nil {
-		as.SetAnswerMeta(g.answerMeta(id, last, &start))
+		as.SetAnswerMeta(g.answerMeta(ctx, id, last, &start))
 	}
 	return err
 }

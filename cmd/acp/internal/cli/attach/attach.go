@@ -43,8 +43,8 @@ prompts of the others; a question of the agent is put to everybody who may answe
 and the first answer counts. When you leave, the agent works on.
 
 Without SESSION, acp attach lists the sessions in which a turn runs or a question waits
-for an answer; --all lists the others, too. SESSION is an ID, which may be abbreviated, - for the latest
-session of this directory, or @N for row N of acp sessions list --at.
+for an answer; --all lists the others, too. SESSION is an ID, which may be abbreviated, - for
+the latest session of this directory, or @N, which the list has in its first column.
 
 Without a terminal, the conversation takes place line by line.`
 
@@ -147,7 +147,7 @@ func (o *Options) list(ctx context.Context, h *backend.Host) error {
 	}
 	shown := all
 	if !o.All {
-		shown = slices.DeleteFunc(slices.Clone(all), func(s at.Session) bool { return !s.Active() && s.Here == 0 })
+		shown = slices.DeleteFunc(slices.Clone(all), func(s at.Session) bool { return !s.Active() })
 	}
 	if len(shown) == 0 && !o.JSON {
 		text := "no sessions"

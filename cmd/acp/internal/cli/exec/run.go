@@ -188,10 +188,13 @@ func (t *turn) prepare(ctx context.Context) (blocks []acp.ContentBlock, done fun
 		return nil, nil, err
 	}
 	conn := t.host.Conn()
-	unheld := t.host.Unheld()
+	unheld, program := t.host.Unheld(), conn.Agent()
+	if agent.Gateway { // which is not who works
+		program = t.host.Introduced()
+	}
 	t.report.begin(t.session.ID(), sessionLine{
 		Type: "session", Version: formVersion, Session: string(t.session.ID()),
-		Agent:    agentInfo{Name: agent.Name, Program: conn.Agent().Name, Version: conn.Agent().Version},
+		Agent:    agentInfo{Name: agent.Name, Program: program.Name, Version: program.Version},
 		Protocol: conn.Version(), Cwd: a.Cwd, Restored: how.String(), Untrusted: a.Untrusted(), Unheld: unheld,
 	})
 	var can *acpv2.PromptCapabilities

@@ -206,9 +206,8 @@ func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-
 		}
 		return err
 	}
-	conn := c.host.Conn()
 	c.show.begin(c.session, how)
-	info := roster.Introduced(conn.Agent())
+	info := c.host.Introduced()
 	agent := safetext.Line(cmp.Or(info.Title, info.Name, c.agent.Title, c.agent.Name), 60)
 	if info.Version != "" {
 		agent += " " + safetext.Line(info.Version, 40)

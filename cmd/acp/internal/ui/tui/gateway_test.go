@@ -136,3 +136,17 @@ func TestOutage(t *testing.T) {
 	outage(nil)
 	r.lacks("No connection", "not sent yet")
 }
+
+// TestGatewayLeave: the agent of a gateway works on when somebody leaves, so Ctrl+D need not ask whether a turn is to end. What a
+// gateway says of the beginning of a prompt is no line.
+func TestGatewayLeave(t *testing.T) {
+	r := atGateway(t)
+	r.keys("go on", "enter")
+	r.send(noteMsg{backend.Note{Kind: backend.NoteBegun, Session: r.m.session, Text: "msg_zncy4c_1"}})
+	r.lacks("msg_zncy4c_1")
+	r.run(r.keys("ctrl+d"))
+	r.lacks("ends it")
+	if !r.quit {
+		t.Error("it does not leave")
+	}
+}

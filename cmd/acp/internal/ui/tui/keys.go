@@ -57,7 +57,7 @@ func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 		switch {
 		case !empty:
 			return m.typed(tea.KeyPressMsg{Code: tea.KeyDelete})
-		case m.busy() && !m.now().Before(m.quitSoon):
+		case m.busy() && !m.opt.Agent.Gateway && !m.now().Before(m.quitSoon): // the agent of a gateway works on
 			m.quitSoon = m.now().Add(2 * time.Second)
 			return m.remark("a turn is running: Ctrl+D again ends it and leaves")
 		}

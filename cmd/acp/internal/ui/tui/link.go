@@ -9,7 +9,6 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
-	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -47,12 +46,7 @@ type talk interface {
 // hostLink adapts a host to link.
 type hostLink struct{ *backend.Host }
 
-func (l hostLink) Agent() acp.Implementation {
-	if c := l.Conn(); c != nil {
-		return roster.Introduced(c.Agent())
-	}
-	return acp.Implementation{}
-}
+func (l hostLink) Agent() acp.Implementation { return l.Introduced() }
 
 func (l hostLink) Version() int {
 	if c := l.Conn(); c != nil {

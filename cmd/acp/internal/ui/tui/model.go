@@ -460,7 +460,7 @@ func (m *model) noted(n backend.Note) tea.Cmd {
 		m.isHere(n)
 	case backend.NoteOutage:
 		return m.interrupted(n.Err)
-	case backend.NoteQueued: // the line of progress is enough
+	case backend.NoteQueued, backend.NoteBegun: // the line of progress is enough
 	case backend.NoteStderr:
 		if m.stderr = append(m.stderr, n.Text); len(m.stderr) > maxStderr {
 			m.stderr = append(m.stderr[:0], m.stderr[len(m.stderr)-maxStderr/2:]...)
