@@ -49,6 +49,9 @@ type decision struct {
 // maxAnswer bounds what a client answers, in bytes, so that the decision can be kept with who has made it.
 const maxAnswer = engine.MaxValue - 8<<10
 
+// errMisfit is why a client cannot answer a form whose answers do not fit it.
+var errMisfit = errors.New("the answers do not fit the form")
+
 var errAnswerSize = errors.New("the answer is too large")
 
 // dismissed reports whether an answer decides nothing.
@@ -395,6 +398,10 @@ func (w *watcher) ask(a *ask, seq uint64) {
 		if err != nil {
 			w.g.logger(w.id).Info("gateway: a client cannot answer a question", "error", err)
 		}
+		if errors.Is(err, errMisfit) { // others may
+			p.unanswered(a)
+			return
+		}
 		if who, err := w.entitled(w.ctx); err != nil || !who.Approve { // not any more
 			p.unanswered(a)
 			return
@@ -442,13 +449,7 @@ func (w *watcher) put(a *ask, seq uint64) (d decision, err error) {
 		d.Option = answer.Option.OptionID
 		return d, nil
 	case a.form != nil:
-		f := *a.form
-		f.Meta = w.named(a, seq, f.Meta)
-		answer, err := out.Elicit(f)
-		if err != nil {
-			return d, err
-		}
-		d.Accepted, d.Declined, d.Content = answer.Accepted, answer.Declined, answer.Content
+		return w.fill(a, seq, out)
 	default:
 		l := *a.link
 		l.Meta = w.named(a, seq, l.Meta)
@@ -460,4 +461,29 @@ func (w *watcher) put(a *ask, seq uint64) (d decision, err error) {
 		_ = done()
 	}
 	return d, nil
+}
+
+// fill puts a form and returns the client's answer. One that does not fit the form is refused, and the client asked again: no
+// other client must lose its say to that.
+func (w *watcher) fill(a *ask, seq uint64, out *acp.Output) (d decision, err error) {
+	f := *a.form
+	f.Meta = w.named(a, seq, f.Meta)
+	for range maxTries {
+		answer, err := out.Elicit(f)
+		if err != nil {
+			return d, err
+		}
+		why := ""
+		if answer.Accepted {
+			why = misfit(&f.Schema, answer.Content)
+		}
+		if why == "" {
+			d.Accepted, d.Declined, d.Content = answer.Accepted, answer.Declined, answer.Content
+			return d, nil
+		}
+		if err := out.Notice(acp.NoticeSeverityWarning, "The answer was refused.", why+"."); err != nil {
+			return d, err
+		}
+	}
+	return d, errMisfit
 }

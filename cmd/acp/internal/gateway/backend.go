@@ -174,7 +174,7 @@ func (b *backend) keep(ctx context.Context) error {
 func (b *backend) client() *acp.Client {
 	cfg := &b.s.g.cfg
 	c := &acp.Client{
-		Info: cfg.Info, Logger: cfg.Logger,
+		Info: cfg.Info, Logger: cfg.Logger, CancelGrace: cfg.CancelGrace,
 		Update: b.update, RequestPermission: b.permission, Elicit: b.elicit,
 	}
 	b.s.lend(c)
@@ -515,7 +515,10 @@ func (b *backend) permission(ctx context.Context, req *acp.PermissionRequest) (a
 
 // elicit puts a form or a link to all clients.
 func (b *backend) elicit(ctx context.Context, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
-	if req.Session == nil {
+	b.mu.Lock()
+	ready := b.ready
+	b.mu.Unlock()
+	if req.Session == nil && !ready { // about a request that opens the session: nobody is there yet
 		return acp.CancelElicitation(), nil
 	}
 	a := &ask{title: req.Message}

@@ -75,6 +75,8 @@ type Config struct {
 	Many bool
 	// Info names the gateway.
 	Info acp.Implementation
+	// CancelGrace is how long an agent may take to end a turn that was cancelled; then the turn ends without it. 0 means 5 s.
+	CancelGrace time.Duration
 	// IdleAgent is how long an agent is kept that has nothing to do; 0 means 10 minutes.
 	IdleAgent time.Duration
 	// AskTimeout is how long a question waits for an answer; 0 means 24 hours.
@@ -135,6 +137,7 @@ var ErrClosed = errors.New("the gateway is closed")
 // New returns a gateway.
 func New(cfg Config) *Gateway {
 	cfg.IdleAgent = cmp.Or(cfg.IdleAgent, 10*time.Minute)
+	cfg.CancelGrace = cmp.Or(cfg.CancelGrace, 5*time.Second)
 	cfg.AskTimeout = cmp.Or(cfg.AskTimeout, 24*time.Hour)
 	cfg.MaxAgents = cmp.Or(cfg.MaxAgents, 64)
 	if cfg.Observer == nil {

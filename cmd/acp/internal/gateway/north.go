@@ -8,6 +8,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -16,11 +17,15 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
+// endGrace is how much later than an agent the answer to a client is given up: the end of its turn has to be written down first.
+const endGrace = 5 * time.Second
+
 // agent returns what clients see.
 func (g *Gateway) agent() *acp.Agent {
 	return &acp.Agent{
 		Info:                  g.cfg.Info,
 		Logger:                g.cfg.Logger,
+		CancelGrace:           g.cfg.CancelGrace + endGrace,
 		Initialize:            g.introduce,
 		Received:              g.receive,
 		Accept:                g.accept,
