@@ -67,18 +67,19 @@ var gauges = []Metric{
 type counter struct {
 	name, help string
 	labels     []string
+	first      []string // values of the last label that are there from the beginning: rate() does not see how something begins
 }
 
 var counters = []counter{
-	{"acp_agent_exits_total", "Agents that have ended: stopped and killed by the gateway, or exited by themselves.", []string{labelAgent, labelReason}},
-	{"acp_joins_total", "Clients that came to a session: new, fork, resume (also load), or refused.", []string{labelHow}},
-	{"acp_claims_total", "Sessions that this node has become the owner of, or could not.", []string{labelOutcome}},
-	{"acp_lease_changes_total", "Leases of this node that have lapsed, and that it has taken anew.", []string{labelHow}},
-	{"acp_refusals_total", "Requests of clients that were refused, such as for a quota.", []string{labelReason}},
-	{"acp_append_records_total", "Records that were appended.", nil},
-	{"acp_append_bytes_total", "Data of records that were appended.", nil},
-	{"acp_compacted_records_total", "Records that were dropped as sessions were compacted.", nil},
-	{"acp_deleted_sessions_total", "Sessions that were deleted, by clients or by retention.", []string{labelReason}},
+	{"acp_agent_exits_total", "Agents that have ended: stopped and killed by the gateway, or exited by themselves.", []string{labelAgent, labelReason}, []string{"exited", "killed", "stopped"}},
+	{"acp_joins_total", "Clients that came to a session: new, fork, resume (also load), or refused.", []string{labelHow}, []string{"fork", "new", "refused", "resume"}},
+	{"acp_claims_total", "Sessions that this node has become the owner of, or could not.", []string{labelOutcome}, []string{"error", "ok"}},
+	{"acp_lease_changes_total", "Leases of this node that have lapsed, and that it has taken anew.", []string{labelHow}, []string{"lapsed", "taken"}},
+	{"acp_refusals_total", "Requests of clients that were refused, such as for a quota.", []string{labelReason}, []string{"agent_failed", "agents", "busy", "closing", "full", "role", "unavailable"}},
+	{"acp_append_records_total", "Records that were appended.", nil, nil},
+	{"acp_append_bytes_total", "Data of records that were appended.", nil, nil},
+	{"acp_compacted_records_total", "Records that were dropped as sessions were compacted.", nil, nil},
+	{"acp_deleted_sessions_total", "Sessions that were deleted, by clients or by retention.", []string{labelReason}, []string{"client", "retention"}},
 }
 
 type histogram struct {
@@ -128,6 +129,15 @@ func newMetrics(agents []string, version string) *metrics {
 		if len(c.labels) == 0 {
 			v.WithLabelValues() // from the beginning
 		}
+		for _, value := range c.first {
+			if c.labels[0] == labelAgent {
+				for name := range m.agents {
+					m.add(c.name, 0, labelAgent, name, c.labels[1], value)
+				}
+			} else {
+				m.add(c.name, 0, c.labels[0], value)
+			}
+		}
 		m.registry.MustRegister(v)
 	}
 	for _, h := range histograms {
@@ -137,6 +147,9 @@ func newMetrics(agents []string, version string) *metrics {
 			v.WithLabelValues()
 		}
 		m.registry.MustRegister(v)
+	}
+	for _, outcome := range []string{"error", "ok"} { // for which there is an alert
+		m.histograms["acp_append_seconds"].WithLabelValues(m.value(labelOutcome, outcome))
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "acp_build_info", Help: helpOf("acp_build_info"), ConstLabels: prometheus.Labels{"version": version}})
 	build.Set(1)

@@ -163,7 +163,10 @@ func TestScrape(t *testing.T) {
 		`acp_first_update_seconds_count{agent="test"} 2`, `acp_agent_start_seconds_count{agent="test",outcome="ok"} 1`,
 		`acp_sessions{state="open"} 1`, `acp_sessions{state="running"} 0`, `acp_agents 1`, `acp_watchers 1`, `acp_draining 0`,
 		`acp_joins_total{how="new"} 1`, `acp_claims_total{outcome="ok"} 1`, `acp_build_info{version="1.2"} 1`,
-		`acp_append_records_total `, `acp_log_bytes `, "process_resident_memory_bytes ", `acp_refusals_total{reason="other"} 936`,
+		`acp_append_records_total `, `acp_log_bytes `, "process_resident_memory_bytes ", `acp_refusals_total{reason="other"} 948`,
+		// What has not happened is there, too, so that rate() sees the first time.
+		`acp_refusals_total{reason="agents"} 0`, `acp_agent_exits_total{agent="test",reason="exited"} 0`, `acp_lease_changes_total{how="lapsed"} 0`,
+		`acp_append_seconds_count{outcome="error"} 0`, `acp_deleted_sessions_total{reason="retention"} 0`, `acp_claims_total{outcome="error"} 0`,
 	} {
 		if !strings.Contains(body, "\n"+want) {
 			t.Errorf("no %s\n%s", want, lines(body, strings.FieldsFunc(want, func(r rune) bool { return r == '{' || r == ' ' })[0]))

@@ -50,7 +50,7 @@ func TestUnit(t *testing.T) {
 	if o := accepts(t, strings.Fields(start[2])); !o.Operation.KeepAgents {
 		t.Error("an upgrade ends the agents")
 	}
-	for _, want := range []string{"KillMode=process", "RuntimeDirectoryPreserve=yes", "User=acp", "StateDirectory=acp"} {
+	for _, want := range []string{"KillMode=process", "RuntimeDirectoryPreserve=yes", "User=acp", "StateDirectory=acp", "CapabilityBoundingSet=", "LockPersonality=yes", "ProtectKernelModules=yes"} {
 		if !slices.Contains(strings.Split(unit, "\n"), want) {
 			t.Errorf("no %s", want)
 		}
@@ -86,8 +86,15 @@ func TestDockerfile(t *testing.T) {
 	if cmd == nil || json.Unmarshal([]byte(cmd[1]), &args) != nil {
 		t.Fatal("there is no CMD")
 	}
-	accepts(t, args)
-	for _, want := range []string{"\nUSER acp\n", "\nVOLUME /state\n", "CGO_ENABLED=0"} {
+	// What is published is reached, and the path of the health check is served.
+	o := accepts(t, args)
+	if !strings.Contains(text, "\nEXPOSE 7842\n") || o.Listen != "0.0.0.0:7842" || !strings.Contains(text, "http://"+o.Operation.Metrics+"/healthz") {
+		t.Errorf("listens at %s, metrics at %s", o.Listen, o.Operation.Metrics)
+	}
+	if _, err := os.Stat(root + ".dockerignore"); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"\nHEALTHCHECK ", " git ", "\nUSER acp\n", "\nVOLUME /state\n", "CGO_ENABLED=0"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q", want)
 		}
