@@ -143,6 +143,7 @@ func (c *ClientConn) requestPermission(ctx context.Context, p *acpv2.RequestPerm
 	}
 	req.recall()
 	if v1 != nil {
+		s.boundary()
 		req.V2 = req.receivedV1(p)
 	}
 	decision := CancelPermission()
@@ -155,6 +156,13 @@ func (c *ClientConn) requestPermission(ctx context.Context, p *acpv2.RequestPerm
 		}
 	}
 	return &acpv2.RequestPermissionResponse{Outcome: req.outcome(decision)}, nil
+}
+
+// boundary makes the text that follows begin a new message: version 1 does not say that another one begins, and what was
+// asked stands between them.
+func (s *ClientSession) boundary() {
+	s.line.Post(clientItem{do: func(context.Context) { s.v1.Boundary() }})
+	s.line.Kick()
 }
 
 // recall adds what earlier updates said about the tool call the request is about.

@@ -329,3 +329,32 @@ func TestPermissionUnclear(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+// TestPermissionBoundary: in version 1, whose pieces of text need not say of which message they are, text after a question is
+// another message than the text before it.
+func TestPermissionBoundary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ids []MessageID
+		conn, a := clientLink(t, Client{
+			Update: func(_ context.Context, _ *ClientSession, u *Update) {
+				if text, ok := u.Update.(*AgentMessageChunk); ok {
+					ids = append(ids, text.MessageID)
+				}
+			},
+			RequestPermission: func(_ context.Context, r *PermissionRequest) (PermissionDecision, error) { return r.Allow(), nil },
+		}, 1, clientAll(1))
+		a.session(conn)
+		say := func(text string) {
+			a.update("agent_message_chunk", fmt.Sprintf(`"content":{"type":"text","text":%q}`, text))
+		}
+		say("before")
+		say("the tool")
+		a.request(1, "session/request_permission", permissionParams(1, clientAllowOption))
+		a.response()
+		say("after")
+		synctest.Wait()
+		if len(ids) != 3 || ids[0] != ids[1] || ids[1] == ids[2] {
+			t.Errorf("messages %q", ids)
+		}
+	})
+}

@@ -54,7 +54,7 @@ var layers = map[string][]string{
 	"cli/exec":               {"app", "at", "backend", "config", "exitcode", "roster", "safetext", "shown", "store", "ui/export", "ui/plain"},
 	"cli/models":             {"app", "exitcode", "model", "model/catalog", "safetext"},
 	"cli/node":               {"app", "exitcode", "gateway", "identity", "launch", "remote", "safetext"},
-	"cli/serve":              {"app", "at", "backend", "config", "engine", "engine/postgres", "engine/sqlite", "exitcode", "filelock", "gateway", "holder", "identity", "identity/audit", "identity/cert", "identity/devices", "identity/oidc", "interrupt", "isolate", "launch", "node", "notify", "own", "policy", "push", "remote", "roster", "safetext", "serve", "store", "telemetry", "ui/export", "web"},
+	"cli/serve":              {"app", "at", "backend", "config", "engine", "engine/postgres", "engine/sqlite", "exitcode", "filelock", "gateway", "history", "holder", "identity", "identity/audit", "identity/cert", "identity/devices", "identity/oidc", "interrupt", "isolate", "launch", "node", "notify", "own", "policy", "push", "remote", "roster", "safetext", "serve", "store", "telemetry", "ui/export", "web"},
 	"cli/connect":            {"app", "exitcode", "launch", "relay", "remote", "safetext"},
 	"cli/sessions":           {"app", "at", "backend", "exitcode", "gateway", "history", "launch", "ownmeta", "roster", "safetext", "store", "ui/export"},
 	"cli/tap":                {"app", "config", "exitcode", "filelock", "launch", "record/page", "record/tap", "safetext", "serve"},

@@ -24,6 +24,10 @@ type ask struct {
 	rule       *decision       // the answer of the owner's rules; nil if people are asked
 	form       *acp.FormRequest
 	link       *acp.LinkRequest
+	call       acp.ToolCallID // that it is about, as the log has it; or ""
+	child      acp.SessionID  // the session of the subagent whose call that is, or ""
+	detail     string         // what would be done, if it is about no call
+	describes  *engine.Record // of the call, which precedes the question; nil if the log knows as much
 
 	seq     uint64 // of its record
 	ctx     context.Context
@@ -129,10 +133,12 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask, data []byte) (dec
 	a.cancel()
 	lookout.Wait()
 	observed(a, d, err)
-	if e := s.log.put(s.ctx, kindAnswer, encode(answerRecord{
-		ID: a.id, By: d.by, Outcome: d.outcome(), Title: clip(a.title), Name: clip(a.optionName(&d)), From: d.From, Key: d.Key,
-	}), nil); err == nil {
+	answer := a.answer(&d)
+	if e := s.log.put(s.ctx, kindAnswer, encode(answer), nil); err == nil {
 		err = e
+	}
+	if f := s.g.cfg.Decided; f != nil {
+		f(s.id, answer.By, answer.decision(&engine.Record{}))
 	}
 	return d, err
 }
@@ -181,7 +187,11 @@ func (s *session) put(ctx context.Context, b *backend, a *ask, held *heldAsk) er
 	if held != nil {
 		r.Raw, r.stamp = held.raw, b.stream.stamp(held.seq)
 	}
-	seq, err := s.log.commit(ctx, kindAsk, encode(r))
+	records := []engine.Record{{Kind: kindAsk, Data: encode(r)}}
+	if a.describes != nil {
+		records = []engine.Record{*a.describes, records[0]}
+	}
+	seq, err := s.log.commitAll(ctx, records...)
 	if err != nil {
 		return err
 	}

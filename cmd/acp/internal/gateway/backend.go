@@ -32,6 +32,7 @@ type backend struct {
 	mu         sync.Mutex
 	early      []earlyUpdate                   // before the session is open
 	children   map[acp.SessionID]chan struct{} // sessions of subagents, closed when the log announces them
+	calls      calls                           // what it has said of them
 	replayed   account                         // what it has replayed
 	ready      bool
 	transcript string // what a new session of the agent has to know, until the agent has it
@@ -401,6 +402,11 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 		}
 	}
 	said := b.names.update(child, u, event)
+	if call, ok := said.(*acp.ToolCallUpdate); ok {
+		b.mu.Lock()
+		b.calls.note(call)
+		b.mu.Unlock()
+	}
 	if child == "" {
 		s.turning.Load().update(u.Update)
 	} else {
@@ -503,6 +509,9 @@ func (b *backend) permission(ctx context.Context, req *acp.PermissionRequest) (a
 	v2.Subject = b.names.subject(child, v2.Subject)
 	data, err := json.Marshal(&v2)
 	if err != nil {
+		return acp.CancelPermission(), err
+	}
+	if err := b.describes(a, req, v2.Subject); err != nil {
 		return acp.CancelPermission(), err
 	}
 	a.rule = b.s.rule(ctx, req)

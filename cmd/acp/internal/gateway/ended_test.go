@@ -58,7 +58,7 @@ func TestEnds(t *testing.T) {
 				case "fail":
 					return "", &jsonrpc.Failure{Code: -32050, Message: "too busy", Reason: "overloaded"}
 				case "wait":
-					_ = t.Say("waiting")
+					_ = t.Say(strings.Replace(t.Text(), "wait", "waiting", 1))
 					<-ctx.Done()
 					return "", ctx.Err()
 				case "long":
@@ -101,7 +101,7 @@ func TestEnds(t *testing.T) {
 				t.Errorf("a session that was stopped is %q", got)
 			}
 			reply = s.Prompt(t.Context(), acp.Text("wait again"))
-			live.until(t, "user: wait again")
+			live.until(t, "agent: waiting again")
 			if err := other.Cancel(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -115,13 +115,13 @@ func TestEnds(t *testing.T) {
 			want := []string{
 				"user: well", "end: end_turn", "user: fail", "end: error: too busy", "user: wait", "agent: waiting",
 				"end: cancelled, by laptop",
-				"user: wait again", "agent: waiting", "end: cancelled, by laptop", "user: long", "end: max_tokens", "user: last", "end: end_turn",
+				"user: wait again", "agent: waiting again", "end: cancelled, by laptop", "user: long", "end: max_tokens", "user: last", "end: end_turn",
 			}
 			last := "end: end_turn"
 			if version == 1 {
 				want = []string{
 					"user: well", "user: fail", "agent: The turn failed: too busy.", "user: wait", "agent: waiting", "agent: Cancelled by laptop.",
-					"user: wait again", "agent: waiting", "agent: Cancelled by laptop.", "user: long", "agent: The agent stopped at its limit of tokens.", "user: last",
+					"user: wait again", "agent: waiting again", "agent: Cancelled by laptop.", "user: long", "agent: The agent stopped at its limit of tokens.", "user: last",
 				}
 				last = "user: last"
 			}

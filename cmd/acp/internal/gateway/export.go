@@ -17,7 +17,7 @@ import (
 
 // Export writes a session as a recording of version 2 of the protocol, as its only client would have seen it: its
 // prompts, everything that was said, with the times of the log, and the ends of its turns. What was asked, and what
-// the answer was, are notices. Damage ends the recording, with an error.
+// the answer was, are notices, unless that stands on a tool call. Damage ends the recording, with an error.
 func Export(ctx context.Context, log *engine.Engine, id string, tool string, w io.Writer) error {
 	info, err := log.Session(ctx, id)
 	if err != nil {
@@ -207,6 +207,9 @@ func (x *export) send(as *acp.AgentSession, r engine.Record) error {
 		var a answerRecord
 		if err := json.Unmarshal(r.Data, &a); err != nil {
 			return err
+		}
+		if a.update(&r) != nil {
+			break
 		}
 		return as.Notice(acp.NoticeSeverityInfo, fmt.Sprintf("The answer is %s, by %s.", a.Outcome, a.By), "")
 	case kindEnd: // without a prompt

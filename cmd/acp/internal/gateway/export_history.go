@@ -108,7 +108,7 @@ func (u *PastUpdate) records() ([]engine.Record, error) {
 			}
 		}
 		r.Kind, r.Data = kindEnd, encode(end)
-	case u.Kind == PastDecided && u.Decided != nil:
+	case u.Kind == PastDecided && u.Update == nil && u.Decided != nil:
 		r.Kind, r.Data = kindAnswer, encode(answerRecord{ID: u.Decided.Ask, By: u.Decided.By, Outcome: u.Decided.Outcome})
 		if u.Decided.Title == "" {
 			break

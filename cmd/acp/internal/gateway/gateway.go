@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
@@ -59,6 +60,9 @@ type Config struct {
 	// Refused is called when a client is refused something because of its role. Nil discards it. It may be called
 	// concurrently.
 	Refused func(r Refusal)
+	// Decided is called with the decision on a question of a session's agent, and with the user who has made it, "" if that
+	// was a rule or nobody; nil discards it. It may be called concurrently.
+	Decided func(session, by string, d *history.Decision)
 	// Failed is called with the text of the error that a client gets if an agent did not start, and with its cause,
 	// which the client does not get. Nil discards it. It may be called concurrently.
 	Failed func(text string, err error)

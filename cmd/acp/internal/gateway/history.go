@@ -206,8 +206,10 @@ func pastOf(id string, r *engine.Record) (u *PastUpdate, err error) {
 		if err = json.Unmarshal(r.Data, &a); err != nil {
 			return nil, err
 		}
-		u.Kind, u.Decided = PastDecided, a.decided(id)
-		return u, nil
+		u.Kind, u.Decided, u.Child = PastDecided, a.decided(id), a.Child
+		if say = a.update(r); say == nil {
+			return u, nil
+		}
 	default:
 		return nil, nil
 	}
@@ -327,6 +329,10 @@ func (u PastUpdate) toV1(v1 *translate.ToV1) (all []PastUpdate, err error) {
 	}
 	switch n := said.(type) {
 	case *acp.Notice:
+		if u.Kind == PastDecided { // nor such a message
+			u.Update = nil
+			return []PastUpdate{u}, nil
+		}
 		said = lineOf(u.Cursor, plainNotice(n.Title, n.Description))
 	case *acp.IdleStateUpdate: // version 1 has no such update
 		u.Update = nil

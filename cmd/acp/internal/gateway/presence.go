@@ -307,19 +307,6 @@ func (p *promptRecord) meta(principal string) json.RawMessage {
 // authorName returns who has sent a prompt, as others see it, or "".
 func (p *promptRecord) authorName() string { return cmp.Or(p.From, p.By) }
 
-// optionName returns what people call the option of an answer, or "".
-func (a *ask) optionName(d *decision) string {
-	if a.permission == nil {
-		return ""
-	}
-	for _, o := range a.permission.Options {
-		if o.OptionID == d.Option {
-			return o.Name
-		}
-	}
-	return ""
-}
-
 // waiting returns how many questions of a session wait for an answer, as far as this node knows.
 func (g *Gateway) waiting(id string) int {
 	s := g.session(id)

@@ -123,6 +123,13 @@ type answerRecord struct {
 	Name  string `json:"name,omitempty"`
 	From  string `json:"from,omitempty"`
 	Key   string `json:"key,omitempty"`
+	// Call is the tool call that was asked about, and Child the session of the subagent it belongs to, or "". Kind is
+	// that of the option, and Rule says that a rule has answered. Detail is what would be done, if there is no call.
+	Call   acp.ToolCallID           `json:"call,omitempty"`
+	Child  acp.SessionID            `json:"child,omitempty"`
+	Kind   acp.PermissionOptionKind `json:"kind,omitempty"`
+	Rule   bool                     `json:"rule,omitempty"`
+	Detail string                   `json:"detail,omitempty"`
 }
 
 // noticeRecord is something that people should know.

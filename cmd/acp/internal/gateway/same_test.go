@@ -147,7 +147,7 @@ func (v *view) normal(t *testing.T) map[string][]string {
 		if err != nil {
 			t.Error(err)
 		}
-		all[scene] = append(all[scene], number(noList.ReplaceAllString(string(raw), "")))
+		all[scene] = append(all[scene], number(decidedWhen.ReplaceAllString(noList.ReplaceAllString(string(raw), ""), "…")))
 	}
 	snapshot, scene := v.said.Snapshot(), ""
 	for e := range snapshot.Entries() {
@@ -462,8 +462,11 @@ var outside = map[string]string{
 
 // differs has what clients of a version are shown in another way than the agent of a version has said it, and why.
 var differs = map[[2]int]map[string]string{ // by the versions of the agent and of the client
-	{1, 1}: {"tool: terminal": "the terminal is one that a client lends; others are shown its output, as text"},
-	{1, 2}: {},
+	{1, 1}: {
+		"tool: terminal": "the terminal is one that a client lends; others are shown its output, as text",
+		"permission":     decides, "permission: unannounced": decides,
+	},
+	{1, 2}: {"permission": decides, "permission: unannounced": decides},
 	{2, 1}: {
 		"terminal_update":       "version 1 has no terminals of agents, and no tool call shows this one",
 		"terminal_output_chunk": "version 1 has no terminals of agents, and no tool call shows this one",
@@ -472,8 +475,14 @@ var differs = map[[2]int]map[string]string{ // by the versions of the agent and 
 		"permission: command":   "version 1 asks about tool calls only",
 		"permission: words":     "version 1 asks about tool calls only, without a description",
 	},
-	{2, 2}: {},
+	{2, 2}: {"permission: tool call": decides, "permission: command": decides},
 }
+
+// decides is why a tool call is shown with more than its updates say.
+const decides = "the gateway keeps what a question says of its tool call, and how it was decided"
+
+// decidedWhen are the parts of a decision that are others each time.
+var decidedWhen = regexp.MustCompile(`"ask":"ask_[^"]*"|"time":"[^"]*"`)
 
 // ours is what an agent of either version says, and the gateway says itself to all clients.
 var ours = map[string]string{

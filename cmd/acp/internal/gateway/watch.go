@@ -476,7 +476,9 @@ func (w *watcher) send(r engine.Record) error {
 		}
 		return sendEnd(w.session, &end, &r)
 	case kindAnswer:
-		return w.decided(r.Data)
+		if err := w.decided(r.Data); err != nil {
+			return err
+		}
 	case kindShare:
 		return w.shared(r.Data)
 	case kindUpdate, kindChild:
@@ -545,6 +547,8 @@ func sendRecord(as *acp.AgentSession, principal string, c *children, r engine.Re
 			return err
 		}
 		return sendEnd(as, &end, &r)
+	case kindAnswer:
+		return sendDecision(as, c, &r)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/gateway"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/holder"
 	"github.com/goacp/acp/cmd/acp/internal/identity"
 	"github.com/goacp/acp/cmd/acp/internal/identity/audit"
@@ -261,6 +262,22 @@ func (d *durable) refused(r gateway.Refusal) {
 func mayCommand(p identity.Principal) bool {
 	return p.May(identity.Owner) && (p.Kind == identity.KindDevice || p.Kind == identity.KindLocal) &&
 		p.User == identity.CurrentUser() && len(p.Scope.Agents)+len(p.Scope.Sessions) == 0
+}
+
+// decided notes in the audit log how a question of an agent was answered.
+func (d *durable) decided(session, by string, what *history.Decision) {
+	outcome := "cancelled"
+	switch {
+	case what.Rejects():
+		outcome = "rejected"
+	case what.Outcome != outcome:
+		outcome = "allowed"
+	}
+	e := audit.Entry{User: by, Device: what.By, Action: "permission.answer", Session: session, Outcome: outcome, Detail: what.Title}
+	if what.Rule {
+		e.User, e.Device, e.Detail = "", "", "a rule: "+e.Detail
+	}
+	d.gate.Audit.Note(d.gate.Logger, e)
 }
 
 // mayOperate reports whether a client may ask about nodes and drain them. A device of another user may not, whatever its

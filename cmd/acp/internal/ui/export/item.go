@@ -263,6 +263,9 @@ func toolItem(t *transcript.Snapshot, c *transcript.ToolCall) item {
 			it.Blocks = append(it.Blocks, b)
 		}
 	}
+	if d := history.DecisionOf(c.Meta); d != nil {
+		it.Notes = append(it.Notes, "Permission: "+d.String())
+	}
 	return it
 }
 

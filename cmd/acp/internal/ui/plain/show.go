@@ -128,6 +128,11 @@ func (s *show) begin(session *backend.Session, how acp.Restored) {
 			continue
 		}
 		s.writeEntry(s.main, e)
+		if call, ok := e.(*transcript.ToolCall); ok {
+			if d := history.DecisionOf(call.Meta); d != nil {
+				s.writeLine("Permission: " + d.String() + ".")
+			}
+		}
 	}
 	if how == acp.RestoredNew {
 		s.writeLine("A new session begins here.")

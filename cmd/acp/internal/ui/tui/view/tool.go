@@ -132,7 +132,13 @@ func (b *builder) tool(c *transcript.ToolCall) {
 		l = l.put(" · "+count(n, "line", "lines"), th.dim)
 	}
 	asked := t.asked(c)
-	if asked != nil {
+	if d := history.DecisionOf(c.Meta); d != nil { // a gateway knows by whom, too
+		k := th.dim
+		if d.Rejects() {
+			k = th.bad
+		}
+		l = l.put(" · "+d.String(), k)
+	} else if asked != nil {
 		if s, k := t.answer(asked); s != "" {
 			l = l.put(" · "+s, k)
 		}

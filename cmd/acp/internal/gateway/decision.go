@@ -1,0 +1,177 @@
+package gateway
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/history"
+)
+
+// This file keeps what the agent asked permission for, and how that was decided, with the tool call in question.
+
+// maxCalls bounds the tool calls of an agent of which is known what was said. Beyond it all are forgotten, and what a question
+// says of a call is kept once more.
+const maxCalls = 256
+
+// calls are what an agent has said of its tool calls. The zero value is ready for use; it is used with a lock held.
+type calls struct {
+	by map[acp.ToolCallID]*acp.ToolCallUpdate
+}
+
+// note notes an update.
+func (c *calls) note(u *acp.ToolCallUpdate) {
+	if c.by == nil || len(c.by) >= maxCalls && c.by[u.ToolCallID] == nil {
+		c.by = make(map[acp.ToolCallID]*acp.ToolCallUpdate)
+	}
+	known := new(acp.ToolCallUpdate)
+	if was := c.by[u.ToolCallID]; was != nil {
+		*known = *was
+	}
+	overlay(known, u)
+	c.by[u.ToolCallID] = known
+}
+
+// isNews reports whether an update says anything that is not known.
+func (c *calls) isNews(u *acp.ToolCallUpdate) bool {
+	known := c.by[u.ToolCallID]
+	if known == nil {
+		return true
+	}
+	after := *known
+	overlay(&after, u)
+	return !reflect.DeepEqual(&after, known)
+}
+
+// overlay adds to what is known of a call what an update says.
+func overlay(known, u *acp.ToolCallUpdate) {
+	patch(&known.Name, u.Name)
+	patch(&known.Title, u.Title)
+	patch(&known.Kind, u.Kind)
+	patch(&known.Status, u.Status)
+	patch(&known.Content, u.Content)
+	patch(&known.Locations, u.Locations)
+	if len(u.RawInput) > 0 {
+		known.RawInput = u.RawInput
+	}
+	if len(u.RawOutput) > 0 {
+		known.RawOutput = u.RawOutput
+	}
+}
+
+func patch[T any](known *acpv2.Patch[T], said acpv2.Patch[T]) {
+	if !said.IsZero() {
+		*known = said
+	}
+}
+
+// describes notes which tool call a question is about, and keeps what the question says of that: the log may know less of
+// it, or nothing. about is the subject of the question as the log has it.
+func (b *backend) describes(a *ask, req *acp.PermissionRequest, about acp.RequestPermissionSubject) error {
+	var said acp.ToolCallUpdate
+	switch subject := about.(type) {
+	case *acp.ToolCallPermissionSubject:
+		said = subject.ToolCall
+	case *acp.CommandPermissionSubject:
+		a.detail = "$ " + subject.Command
+		if subject.ToolCallID == "" {
+			return nil
+		}
+		said.ToolCallID, said.Kind = subject.ToolCallID, acp.Set(acpv2.ToolKindExecute)
+		if !b.saidOf(subject.ToolCallID) {
+			said.Title = acp.Set(subject.Command)
+		}
+	default:
+		return nil
+	}
+	if said.ToolCallID == "" {
+		return nil
+	}
+	b.mu.Lock()
+	isNews := b.calls.isNews(&said)
+	b.calls.note(&said)
+	b.mu.Unlock()
+	update, ok := withChild(b.s.id, b.session.ID(), b.names, &said).(*acp.ToolCallUpdate)
+	if !ok {
+		return nil
+	}
+	a.call = update.ToolCallID
+	if req.Session != nil && req.Session.Parent() != nil {
+		a.child = childOf(b.s.id, req.Session.ID())
+	}
+	raw, err := json.Marshal(update)
+	if err != nil || len(raw) > maxRecord || !isNews {
+		return err
+	}
+	a.describes = &engine.Record{Kind: kindUpdate, Data: encode(updateRecord{Update: raw, Child: a.child})}
+	if a.child != "" {
+		a.describes.Kind = kindChild
+	}
+	return nil
+}
+
+// saidOf reports whether the agent has said anything of a tool call.
+func (b *backend) saidOf(id acp.ToolCallID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls.by[id] != nil
+}
+
+// answer returns the record of how a question was decided.
+func (a *ask) answer(d *decision) *answerRecord {
+	r := &answerRecord{
+		ID: a.id, By: d.by, Outcome: d.outcome(), Title: clip(a.title), From: d.From, Key: d.Key,
+		Call: a.call, Child: a.child, Rule: a.rule != nil, Detail: clip(a.detail),
+	}
+	if a.permission != nil {
+		for _, o := range a.permission.Options {
+			if o.OptionID == d.Option {
+				r.Name, r.Kind = clip(o.Name), o.Kind
+				break
+			}
+		}
+	}
+	return r
+}
+
+// decision returns how a question was decided, as clients see it.
+func (r *answerRecord) decision(at *engine.Record) *history.Decision {
+	return &history.Decision{
+		Ask: r.ID, Title: r.Title, By: r.From, Rule: r.Rule, Name: r.Name, Kind: r.Kind, Outcome: r.Outcome, Time: at.Time.UTC(),
+	}
+}
+
+// update returns how a permission was decided as an update: of the tool call that it was about or, if it was about none, a
+// notice that says what would be done. It returns nil for a question of which only the words are known, such as a form.
+func (r *answerRecord) update(at *engine.Record) acp.SessionUpdate {
+	d := r.decision(at)
+	if r.Call == "" {
+		if r.Detail == "" {
+			return nil
+		}
+		return &acp.Notice{Severity: acp.NoticeSeverityInfo, Title: r.Title + ": " + d.Words(), Description: r.Detail, Meta: d.Meta()}
+	}
+	u := &acp.ToolCallUpdate{ToolCallID: r.Call, Meta: d.Meta()}
+	if d.Rejects() {
+		u.Status = acpv2.Set(acpv2.ToolCallStatusCancelled) // it does not wait any more; the agent may say more of it
+	}
+	return u
+}
+
+// sendDecision sends a client how a question was decided.
+func sendDecision(as *acp.AgentSession, c *children, r *engine.Record) error {
+	var a answerRecord
+	if err := json.Unmarshal(r.Data, &a); err != nil {
+		return err
+	}
+	u := a.update(r)
+	if _, ok := u.(*acp.Notice); u == nil || ok && as.Conn().Version() == 1 {
+		return nil // who answers is told there, and a message would look like one of the agent
+	}
+	if a.Child != "" {
+		return c.of(a.Child).Send(u)
+	}
+	return as.Send(u)
+}
