@@ -44,7 +44,9 @@ type output struct {
 // WithContext returns an Output for the same turn or session whose questions,
 // commands and files use ctx, so that they can be cancelled on their own. ctx
 // should derive from the context the hook was given. In any case they are
-// cancelled when the turn or the session ends.
+// cancelled when the turn or the session ends. Each call costs some memory until ctx
+// is done or the turn or the session has ended: in a session that lives for long,
+// give it a ctx that ends.
 func (o *Output) WithContext(ctx context.Context) *Output {
 	both, cancel := context.WithCancelCause(ctx)
 	forget := context.AfterFunc(o.ctx, func() { cancel(context.Cause(o.ctx)) })

@@ -3,6 +3,7 @@ package acphttp_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -174,5 +175,22 @@ func TestStreamAgain(t *testing.T) {
 			t.Error(text, err)
 		}
 		_ = conn.Close()
+	}
+}
+
+// TestNoMessageLimit: the highest limits are as good as none.
+func TestNoMessageLimit(t *testing.T) {
+	limits := acphttp.Limits{MaxMessage: math.MaxInt, MaxUnread: math.MaxInt}
+	s := &acphttp.Server{Serve: remotetest.Counting(t).Serve, Limits: limits}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	transport := acphttp.NewTransport(serveHandler(t, s.ServeHTTP))
+	transport.MaxMessage = math.MaxInt
+	conn, err := new(acp.Client).Connect(t.Context(), transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if text, _, err := begin(t, conn).Prompt(t.Context(), acp.Text("3")).Text(); err != nil || text != remotetest.Numbers(3) {
+		t.Error(text, err)
 	}
 }

@@ -111,6 +111,7 @@ func (t *Transport) Open(context.Context) (jsonrpc.Stream, error) {
 		asked:    make(map[string]string),
 	}
 	setDefault(&s.maxMessage, 32<<20)
+	s.maxMessage = min(s.maxMessage, maxBound)
 	if s.retryFor == 0 {
 		s.retryFor = 30 * time.Second
 	}
