@@ -191,7 +191,7 @@ func (g *Gateway) turnAt(ctx context.Context, id string, seq uint64) (prompt uin
 const maxRecalled = 20_000
 
 // recall has what translates the session for a client of version 1 know what the client has of the turn that runs after a
-// record: the tool calls and terminals that it goes on with, and the messages that it may repeat as a whole. The client is
+// record: the tool calls and terminals that continue, and the messages that it may repeat as a whole. The client is
 // sent nothing. Of a long turn that is the end.
 func (g *Gateway) recall(ctx context.Context, as *acp.AgentSession, after uint64, pos *position) error {
 	id := string(as.ID())
