@@ -168,7 +168,7 @@ func sendDecision(as *acp.AgentSession, c *children, r *engine.Record) error {
 	}
 	u := a.update(r)
 	if _, ok := u.(*acp.Notice); u == nil || ok && as.Conn().Version() == 1 {
-		return nil // who answers is told there, and a message would look like one of the agent
+		return nil // a message would look like one of the agent
 	}
 	if a.Child != "" {
 		return c.of(a.Child).Send(u)

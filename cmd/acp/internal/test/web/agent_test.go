@@ -38,6 +38,8 @@ import (
 //	lines N [US]    N paragraphs with numbers in one message, one every US microseconds
 //	messages N [US] [FROM] N messages with numbers, one every US microseconds, the first one with the number FROM
 //	delegate TEXT   a subagent says the text
+//	fail TEXT       an error
+//	touch TITLE     a question about a tool call that was not announced, which then writes in colours
 //	wait            nothing, until it is cancelled
 //	say TEXT        the text, and so does anything else
 func playAgent() error {
@@ -82,6 +84,17 @@ func play(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 			}
 		}
 		return acp.StopEndTurn, nil
+	case "fail":
+		return "", &acp.Failure{Message: rest, Reason: "overloaded"}
+	case "touch":
+		call := acp.ToolCallUpdate{ToolCallID: "touch", Title: acp.Set(rest), Kind: acp.Set(acpv2.ToolKindExecute)}
+		answer, err := t.Ask(acp.Permission{Title: rest, Subject: &acp.ToolCallPermissionSubject{ToolCall: call}})
+		if err != nil || !answer.Allowed {
+			return acp.StopEndTurn, err
+		}
+		call.Status = acp.Set(acpv2.ToolCallStatusCompleted)
+		call.Content = acp.Set([]acp.ToolCallContent{&acpv2.Content{Content: acp.Text("\x1b[32mok\x1b[0m\ntouched\n")}})
+		return acp.StopEndTurn, t.Send(&call)
 	case "both":
 		first, second, _ := strings.Cut(rest, "|")
 		return acp.StopEndTurn, both(t, first, second)

@@ -128,7 +128,7 @@ func TestHostile(t *testing.T) {
 	says("a tool", ".entries .tool, .entries article")
 	tb.Until(`document.querySelector(".ask .address")?.textContent.includes("%E2%80%AEend")`)
 	says("why it is asked", ".ask h3")
-	tb.Until(`([...document.querySelectorAll(".ask button")].find((b) => b.textContent === "Dismiss")?.click(), !document.querySelector(".ask, .working"))`)
+	tb.Until(`((document.querySelector(".ask [data-answer]") ?? [...document.querySelectorAll(".ask button")].find((b) => b.textContent === "Decline"))?.click(), !document.querySelector(".ask, .working"))`)
 	says("the error of a turn", ".turn.error, .turn")
 
 	// The same fields with all attacks of the corpus, and prompts of another client.
@@ -139,7 +139,7 @@ func TestHostile(t *testing.T) {
 		tb.Eval(`void document.querySelectorAll(".entries summary").forEach((s) => { s.parentElement.open = true; })`, nil)
 		tb.Drawn()
 		harmless(t, tb, fmt.Sprintf("attacks from %d", from))
-		tb.Until(`([...document.querySelectorAll(".ask button")].find((b) => b.textContent === "Dismiss")?.click(), !document.querySelector(".ask, .working"))`)
+		tb.Until(`((document.querySelector(".ask [data-answer]") ?? [...document.querySelectorAll(".ask button")].find((b) => b.textContent === "Decline"))?.click(), !document.querySelector(".ask, .working"))`)
 		text, _, err := hostileTexts(from, file)
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { methods, type ContentBlock, type CreateElicitationRequest, type CreateElicitationResponse, type PromptResponse, type RequestPermissionRequest, type RequestPermissionResponse, type ResumeSessionResponse, type SessionConfigOption, type UpdateSessionNotification } from "@agentclientprotocol/sdk/experimental/v2";
-import { authorOf, Fold, type Reader, type Terminal } from "./fold";
+import { authorOf, Fold, type Message, type Reader, type Terminal } from "./fold";
 import { NoConnection, reasonOf, type Link } from "./link";
 import { keep, kept } from "./kept";
 import { say } from "./say";
@@ -65,6 +65,12 @@ export class Conversation {
 
   // role is what this client may do in the session, "" if it is not known.
   readonly role = computed(() => this.people.value.find((p) => p.you)?.role ?? "");
+
+  // you is the name by which others know this client, "" if there is none.
+  readonly you = computed(() => this.people.value.find((p) => p.you)?.name ?? "");
+
+  // folded says that the questions are put aside. They wait still.
+  readonly folded = signal(false);
 
   private position: Position | undefined;
   private window = new Window();
@@ -137,7 +143,7 @@ export class Conversation {
         return this.join();
       }
       this.loading.value = false;
-      this.failed.value = reasonOf(err);
+      this.failed.value = isMissing(err) ? "There is no such session any more, or you may not see it." : reasonOf(err);
       for (const s of this.sending.value) if (!s.failed) void this.outbox.change(s.operationId, { failed: this.failed.value });
     }
   }
@@ -365,7 +371,13 @@ export class Conversation {
 
   // isOwn reports whether a prompt of an author, "" if the gateway does not say it, is one of this user.
   private isOwn(author: string): boolean {
-    return author === "" || author === this.people.value.find((p) => p.you)?.name;
+    return author === "" || author === this.you.value;
+  }
+
+  // lastPrompt returns the latest prompt that is here, if it is one of this user.
+  lastPrompt(): ContentBlock[] | undefined {
+    const last = this.fold.value.entries.value.findLast((e) => e.kind === "message" && e.role === "user") as Message | undefined;
+    return last && this.isOwn(last.author) && last.skipped === 0 ? last.content : undefined;
   }
 
   // prompts returns the prompts of this user that are here, the latest last.
@@ -511,6 +523,7 @@ export class Conversation {
       }
       cancelled();
     }, { once: true });
+    this.folded.value = false;
     this.show([...this.asks.value, ask].sort((a, b) => a.order - b.order || a.key - b.key));
     say("The agent asks: " + prose(ask.kind === "permission" ? ask.request.title : ask.request.message));
   }
@@ -525,6 +538,7 @@ export class Conversation {
     if (names.some((name, i) => i < this.stood.length && name !== this.stood[i])) this.moves();
     this.stood = names;
     this.asks.value = list;
+    if (list.length === 0) this.folded.value = false;
   }
 
   private moves() {
@@ -547,6 +561,11 @@ export class Conversation {
     return true;
   }
 
+  // putAside folds the questions, unless that was meant for one that stood there until that moment.
+  putAside(at: number) {
+    if (at - this.moved >= calm) this.folded.value = true;
+  }
+
   private remove(key: number) {
     this.show(this.asks.value.filter((a) => a.key !== key));
   }
@@ -556,8 +575,8 @@ export class Conversation {
   }
 
   decided(d: Decided) {
-    if (d.you || !d.by) return;
-    this.note(d.outcome === "cancelled" ? `${d.by} has dismissed “${d.title ?? "the question"}”` : `${d.by} has answered “${d.title ?? "the question"}”: ${d.outcome}`);
+    if (d.you || !d.by) return; // the conversation has who has decided what; this is for those who have had the question
+    say(d.outcome === "cancelled" ? `${d.by} has dismissed “${d.title ?? "the question"}”` : `${d.by} has answered “${d.title ?? "the question"}”: ${d.outcome}`);
   }
 
   queued(q: Queued) {
@@ -565,6 +584,9 @@ export class Conversation {
     if (s) void this.outbox.change(s.operationId, { before: q.before ?? 0 });
   }
 }
+
+// isMissing reports whether there is no session of that name.
+const isMissing = (err: unknown): boolean => (err as { code?: unknown } | null)?.code === -32002;
 
 // textOf returns the text of a prompt.
 export const textOf = (content: ContentBlock[]): string => content.flatMap((b) => (b.type === "text" ? [(b as { text: string }).text] : [])).join("\n");

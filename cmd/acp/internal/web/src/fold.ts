@@ -2,7 +2,7 @@
 
 import { signal, type Signal } from "@preact/signals";
 import type { AvailableCommand, BackgroundWork, ContentBlock, SessionConfigOption, SessionUpdate, StateUpdate, TerminalExitStatus, ToolCallContent, ToolCallUpdate, UpdateSessionNotification, UsageUpdate } from "@agentclientprotocol/sdk/experimental/v2";
-import { parentOf, said } from "./meta";
+import { decisionIn, type Decision, type Meta, parentOf, said } from "./meta";
 import { afterTask } from "./task";
 import { recordOf } from "./window";
 
@@ -28,6 +28,7 @@ export interface Message extends Base {
 export interface Tool extends Base {
   kind: "tool";
   call: ToolCallUpdate;
+  decided: Decision[]; // on what was asked about it
   skipped: number; // characters of the content that are not kept
 }
 
@@ -76,6 +77,8 @@ export interface Turn extends Base {
   kind: "turn";
   reason: string;
   text: string;
+  by: string; // who has stopped it, if the gateway says it
+  lost: boolean; // what ran it has ended in the middle
 }
 
 // Other is something that this page does not know.
@@ -98,6 +101,7 @@ export type State = "idle" | "running" | "requires_action" | string;
 const maxTerminal = 512 << 10; // characters of the output of a command
 const maxText = 200_000; // characters of a text; of a longer one not all would be drawn
 const maxAway = 4 * maxText; // the same while somebody reads what was before
+const mostDecided = 20; // decisions on one tool call
 const maxBlocks = 500; // texts, pictures and the like in a message
 
 // A Reader is who looks at a fold.
@@ -345,12 +349,14 @@ export class Fold {
     }
     t.call = call as ToolCallUpdate;
     if (u.content !== undefined) t.skipped = 0;
+    const d = decisionIn((u as { _meta?: Meta })._meta);
+    if (d) t.decided = [...t.decided.filter((x) => x.ask === "" || x.ask !== d.ask), d].slice(-mostDecided);
     this.shows(t.call.content ?? []);
     this.changed(t);
   }
 
   private toolOf(id: string): Tool {
-    return this.entry<Tool>("tool:" + id, () => ({ kind: "tool", key: "tool:" + id, call: { toolCallId: id }, skipped: 0 }));
+    return this.entry<Tool>("tool:" + id, () => ({ kind: "tool", key: "tool:" + id, call: { toolCallId: id }, decided: [], skipped: 0 }));
   }
 
   private toolContent(u: { toolCallId: string; content: ToolCallContent }) {
@@ -503,7 +509,8 @@ export class Fold {
     if (u.state === "idle") {
       this.silence();
       const { stopReason, error } = u as { stopReason?: string | null; error?: { message?: string } | null };
-      if (stopReason && stopReason !== "end_turn") this.push({ kind: "turn", key: this.fresh(), reason: stopReason, text: text(error?.message) });
+      const { by, lost } = said((u as { _meta?: Meta })._meta);
+      if (stopReason && stopReason !== "end_turn") this.push({ kind: "turn", key: this.fresh(), reason: stopReason, text: text(error?.message), by: text(by), lost: lost === true });
       if (!this.silent) this.flush();
     }
     this.general(u as SessionUpdate);

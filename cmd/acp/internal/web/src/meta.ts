@@ -58,6 +58,26 @@ export interface Decided {
   outcome: string;
 }
 
+// A Decision is how a question about a tool call was decided.
+export interface Decision {
+  ask: string; // the name of the question, "" if it is not known
+  title: string;
+  by: string; // "" if nobody has answered
+  rule: boolean; // a rule has
+  name: string; // of the option
+  kind: string; // of that
+  outcome: string;
+  at: number; // ms since 1970, or NaN
+}
+
+// decisionIn returns the decision that _meta of a tool call has, or undefined.
+export function decisionIn(meta: Meta): Decision | undefined {
+  const { decided } = said(meta);
+  if (typeof decided !== "object" || decided === null) return undefined;
+  const d = decided as Record<string, unknown>, text = (v: unknown): string => (typeof v === "string" ? v : "");
+  return { ask: text(d.ask), title: text(d.title), by: text(d.by), rule: d.rule === true, name: text(d.name), kind: text(d.kind), outcome: text(d.outcome), at: Date.parse(text(d.time)) };
+}
+
 // Queued says that a prompt is kept.
 export interface Queued {
   sessionId: string;

@@ -13,7 +13,7 @@ export interface Session {
   title: string;
   updated: number; // ms since 1970
   agent: string;
-  state: string; // "idle" or "running"
+  state: string; // "idle", "running" or, as the last turn has ended, "failed" or "stopped"
   questions: number;
   clients: number;
   archived: boolean;

@@ -5,7 +5,7 @@ import { Body } from "../parts/Tool";
 import { asked } from "../asked";
 import type { Ask, Conversation } from "../conversation";
 import { Form } from "./Form";
-import { seenLine } from "../parts/text";
+import { beginning, prose, seenLine } from "../parts/text";
 
 // Asks are the questions of the agent. They take the focus only when somebody wants to answer.
 export function Asks({ talk, unfold }: { talk: Conversation; unfold: () => void }) {
@@ -18,6 +18,17 @@ export function Asks({ talk, unfold }: { talk: Conversation; unfold: () => void 
     const next = box.current?.querySelector<HTMLElement>("button, input, select, textarea") ?? document.querySelector<HTMLElement>(matchMedia("(pointer: coarse)").matches ? ".scroll" : "#prompt");
     next?.focus();
   }, [asks]);
+  if (talk.folded.value && asks.length > 0) {
+    const title = asks[0].kind === "permission" ? asks[0].request.title : asks[0].request.message;
+    return (
+      <div class="questions" ref={box}>
+        <p class="folded" role="status">
+          <span class="title">Waiting for an answer{asks.length > 1 && ` (${asks.length})`}: {prose(beginning(title, 200))}</span>
+          <button onClick={() => { talk.folded.value = false; }}>Show</button>
+        </p>
+      </div>
+    );
+  }
   return (
     <div class="questions" ref={box} onFocusIn={() => { inside.current = true; }} onFocusOut={(e) => { inside.current = e.relatedTarget === null || e.currentTarget.contains(e.relatedTarget as Node); }}>
       {asks.length > 0 && <button class="unfold" onClick={unfold}>Write a prompt</button>}
@@ -28,7 +39,7 @@ export function Asks({ talk, unfold }: { talk: Conversation; unfold: () => void 
 
 function One({ talk, ask, first, place }: { talk: Conversation; ask: Ask; first: boolean; place: string }) {
   const id = "ask-" + ask.key;
-  if (ask.kind === "form") return <section class="ask" role="group" aria-labelledby={id}>{place && <p class="place">{place}</p>}<Form id={id} request={ask.request} answer={ask.answer} /></section>;
+  if (ask.kind === "form") return <section class="ask" role="group" aria-labelledby={id}>{place && <p class="place">{place}</p>}<Form id={id} request={ask.request} answer={(r) => { if (r.action === "cancel") talk.putAside(performance.now()); else ask.answer(r); }} /></section>;
   const { subject, options } = ask.request;
   const call = subject?.type === "tool_call" ? (subject as { toolCall: { toolCallId: string } }).toolCall : null;
   const known = call ? talk.fold.value.tool(call.toolCallId) : undefined;
@@ -49,7 +60,7 @@ function One({ talk, ask, first, place }: { talk: Conversation; ask: Ask; first:
       </div>
       <p class="options">
         {options.map((o, i) => <Choice key={o.optionId} o={o} n={first && i < 9 ? i + 1 : 0} choose={(at) => ask.answer(o.optionId, at)} />)}
-        <button class="dismiss" onClick={(e) => ask.answer(null, e.timeStamp)}>Dismiss</button>
+        <button class="dismiss" onClick={(e) => talk.putAside(e.timeStamp)}>Dismiss</button>
       </p>
     </section>
   );

@@ -19,6 +19,7 @@ const touch = () => matchMedia("(hover: none) and (pointer: coarse)").matches;
 
 // Composer is where prompts are written.
 export function Composer({ page, talk }: { page: Page; talk: Conversation }) {
+  if (talk.failed.value && !talk.role.value) return null; // there is no session to write to
   return talk.role.value === "viewer" ? <p class="watch">You only watch.</p> : <Writing page={page} talk={talk} />;
 }
 

@@ -6,17 +6,18 @@ import { PlanView } from "../parts/Plan";
 import { TerminalView } from "../parts/Terminal";
 import { ToolView } from "../parts/Tool";
 import { plural, prose, visible } from "../parts/text";
-import type { Entry, Message, Subagent, Terminal } from "../fold";
+import type { Entry, Message, Subagent, Terminal, Turn } from "../fold";
 
 // Terminals finds terminals by their names.
 type Terminals = (id: string) => Terminal | undefined;
 
 // EntryView shows an entry. It is drawn again only when the entry has changed.
-export const EntryView = memo(function EntryView({ entry, terminals }: { entry: Entry; terminals: Terminals }) {
+// you is the name by which others know this client, "" if there is none.
+export const EntryView = memo(function EntryView({ entry, terminals, you = "" }: { entry: Entry; terminals: Terminals; you?: string }) {
   void entry.rev.value; // drawn again when this is another one
   switch (entry.kind) {
-    case "message": return <MessageView m={entry} />;
-    case "tool": return <ToolView call={entry.call} terminals={terminals} skipped={entry.skipped} />;
+    case "message": return <MessageView m={entry} you={you} />;
+    case "tool": return <ToolView call={entry.call} terminals={terminals} decided={entry.decided} skipped={entry.skipped} />;
     case "terminal": return entry.shown ? null : <article class="entry"><TerminalView terminal={entry} /></article>;
     case "plan": return <PlanView plan={entry.plan} removed={entry.removed} />;
     case "notice": return (
@@ -30,8 +31,8 @@ export const EntryView = memo(function EntryView({ entry, terminals }: { entry: 
       </article>
     );
     case "subagent": return <SubagentView s={entry} />;
-    case "turn": return <p class={"turn " + entry.reason}>{reasons[entry.reason] ?? visible(`Ended: ${entry.reason}`)}{entry.text && `: ${prose(entry.text)}`}</p>;
-    case "other": return <article class="entry"><details><summary>{visible(entry.name)}</summary><Json value={entry.update} /></details></article>;
+    case "turn": return <p class={"turn " + entry.reason}>{ending(entry, you)}{entry.text && `: ${prose(entry.text)}`}</p>;
+    case "other": return <article class="entry"><details><summary>Something this page does not know <span class="kind">{visible(entry.name)}</span></summary><Json value={entry.update} /></details></article>;
   }
 });
 
@@ -60,17 +61,24 @@ const reasons: Record<string, string> = {
   max_turn_requests: "The agent made too many requests in one turn", error: "The turn failed",
 };
 
+// ending says how a turn has ended.
+function ending({ reason, by, lost }: Turn, you: string): string {
+  if (reason === "cancelled" && lost) return "Interrupted: the server ended in the middle";
+  if (reason === "cancelled" && by && by !== you) return "Stopped by " + visible(by);
+  return reasons[reason] ?? visible(`Ended: ${reason}`);
+}
+
 // Skipped says that a text is longer than what is shown of it, and where the rest is.
 function Skipped({ n }: { n: number }) {
   return n > 0 ? <p class="note">{plural(n, "character")} before this are not shown. “Export as Markdown” in the menu of the session has them.</p> : null;
 }
 
-function MessageView({ m }: { m: Message }) {
+function MessageView({ m, you }: { m: Message; you: string }) {
   switch (m.role) {
     case "thought": return (
       <article class="message thought" aria-label="Thought"><details open={m.live}><summary>Thought</summary><Skipped n={m.skipped} /><Blocks content={m.content} live={m.live} /></details></article>
     );
-    case "user": return <article class="message user"><h3>{visible(m.author) || "You"}</h3><Skipped n={m.skipped} /><Blocks content={m.content} live={m.live} /></article>;
+    case "user": return <article class="message user"><h3>{m.author === you ? "You" : visible(m.author) || "You"}</h3><Skipped n={m.skipped} /><Blocks content={m.content} live={m.live} /></article>;
     default: return <article class="message agent"><h3 class="unseen">Agent</h3><Skipped n={m.skipped} /><Blocks content={m.content} live={m.live} /></article>;
   }
 }

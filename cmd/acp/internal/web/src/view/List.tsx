@@ -67,7 +67,7 @@ function Group({ page, name, list, words }: { page: Page; name: string; list: Se
 
 function Row({ page, s }: { page: Page; s: Session }) {
   const current = page.route.value === s.id;
-  const state = s.questions > 0 ? "waits" : s.state === "running" ? "runs" : "idle";
+  const state = s.questions > 0 ? "waits" : s.state === "running" ? "runs" : s.state === "failed" || s.state === "stopped" ? s.state : "idle";
   return (
     <li data-id={s.id}>
       <a class={"row " + state} href={"#/" + encodeURIComponent(s.id)} aria-current={current ? "page" : undefined} title={visible(s.cwd)}>
@@ -75,6 +75,8 @@ function Row({ page, s }: { page: Page; s: Session }) {
         <span class="title">{prose(s.title) || "Untitled"}</span>
         <span class="when">{s.updated ? since(new Date(s.updated)) : ""}</span>
         <span class="about">
+          {state === "failed" && <><b class="failure">failed</b> · </>}
+          {state === "stopped" && "stopped · "}
           {visible(s.agent)}{s.agent && " · "}{visible(shortPath(s.cwd))}
           {s.owner && ` · ${visible(s.owner)}'s`}
           {s.clients > 0 && <span class="here" title={s.clients === 1 ? "one client has it open" : `${s.clients} clients have it open`}> · {s.clients} here</span>}

@@ -260,7 +260,7 @@ export function Scroll({ talk }: { talk: Conversation }) {
         {talk.old.value > 0 && <p class="earlier">No connection. The conversation is shown as it was {when(talk.old.value)}.</p>}
         {talk.failed.value && <p class="bad" role="alert">{prose(talk.failed.value)}</p>}
         {lo === 0 && talk.earlier.value && <p class="earlier"><button onClick={() => more(() => talk.before())}>{talk.fetching.value ? "Loading …" : "Show what was before"}</button></p>}
-        {entries.slice(lo, hi).map((e) => <div key={e.key} data-entry={e.key}><EntryView entry={e} terminals={talk.terminal} /></div>)}
+        {entries.slice(lo, hi).map((e) => <div key={e.key} data-entry={e.key}><EntryView entry={e} terminals={talk.terminal} you={talk.you.value} /></div>)}
         {hi === entries.length && talk.later.value && <p class="earlier"><button onClick={() => more(() => talk.after())}>{talk.catching.value ? "Loading …" : "Show what comes next"}</button></p>}
         {whole ? <After talk={talk} /> : hi === entries.length && <Remarked talk={talk} />}
       </div>
@@ -277,11 +277,14 @@ function when(at: number): string {
 
 // After is what follows the last entry.
 function After({ talk }: { talk: Conversation }) {
-  const state = talk.fold.value.state.value;
+  const state = talk.fold.value.state.value, waits = state === "requires_action" || talk.asks.value.length > 0;
+  const last = talk.fold.value.entries.value.at(-1), failed = last?.kind === "turn" && (last.reason === "error" || last.reason === "cancelled");
+  const again = failed && !talk.busy.value && talk.sending.value.length === 0 && talk.role.value !== "viewer" ? talk.lastPrompt() : undefined;
   return (
     <>
+      {again && <p class="turn"><button onClick={() => talk.prompt(again)}>Try again</button></p>}
       <Sendings talk={talk} />
-      {talk.busy.value && <p class="working" role="status">{state === "requires_action" ? "Waiting for an answer" : "Working …"}</p>}
+      {talk.busy.value && <p class="working" role="status">{waits ? "Waiting for an answer" : "Working …"}</p>}
       <Remarked talk={talk} />
     </>
   );

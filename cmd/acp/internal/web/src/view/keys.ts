@@ -80,7 +80,9 @@ export function keys(page: Page): () => void {
       void page.open.value?.cancel();
       return e.preventDefault();
     }
-    if (!letters.value || writes || page.dialog.value || page.menu.value || e.ctrlKey || e.metaKey || e.altKey) return;
+    // A digit answers the question that is shown also while nothing is written yet.
+    const empty = at.id === "prompt" && (at as HTMLTextAreaElement).value === "" && /^[1-9]$/.test(e.key) && document.querySelector(".ask") !== null;
+    if (!letters.value || writes && !empty || page.dialog.value || page.menu.value || e.ctrlKey || e.metaKey || e.altKey) return;
     const shown = [...document.querySelectorAll<HTMLElement>(".rows li[data-id]")].map((li) => li.dataset.id!);
     const all = shown.length > 0 ? shown : page.sessions.list.value.filter((s) => !s.archived).map((s) => s.id);
     const step = (by: number) => {
@@ -100,7 +102,7 @@ export function keys(page: Page): () => void {
       case "c": focus(".scroll"); break;
       case "o": focus(".agent-options select, .agent-options input"); break;
       case "l": focus(".row[aria-current], .row"); break;
-      case "q": focus(".ask button, .ask input, .ask select, .ask textarea"); break;
+      case "q": focus(".ask button, .ask input, .ask select, .ask textarea, .folded button"); break;
       case "j": step(1); break;
       case "k": step(-1); break;
       case "m": (at.closest("li[data-id]") ?? document.querySelector(".head") ?? document.querySelector("li[data-id]"))?.querySelector<HTMLElement>(".menu-button")?.click(); break;
