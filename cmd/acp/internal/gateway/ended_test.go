@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/internal/process"
@@ -185,6 +187,28 @@ func textOfV1(t *testing.T, raw json.RawMessage) string {
 	}
 	who, _, _ := strings.Cut(u.SessionUpdate, "_")
 	return who + ": " + u.Content.Text
+}
+
+// TestOutage: a client does not get an internal error if the database cannot be reached.
+func TestOutage(t *testing.T) {
+	r := newRig(t, talking(nil))
+	refused := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	for _, tt := range []struct {
+		err  error
+		says bool
+	}{
+		{fmt.Errorf("list: %w", refused), true},
+		{fmt.Errorf("claim: %w", engine.ErrLapsed), true},
+		{errors.New("a defect"), false},
+		{jsonrpc.ErrInvalidParams, false},
+		{errMoving, false},
+	} {
+		got := r.g.outage(t.Context(), tt.err)
+		failure, ok := errors.AsType[*jsonrpc.Failure](got)
+		if says := ok && failure.Reason == "unavailable"; says != tt.says || !tt.says && got != tt.err {
+			t.Errorf("%v: %v", tt.err, got)
+		}
+	}
 }
 
 // TestLeft: why an agent has ended in a turn is said in the words of people.

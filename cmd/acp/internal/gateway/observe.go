@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -127,7 +128,7 @@ func (g *Gateway) Ready(ctx context.Context) error {
 
 // watchCalls is a middleware that reports who comes to a session, and what is refused to clients for a reason.
 func (g *Gateway) watchCalls(ctx context.Context, call *acp.Call, next func(context.Context) error) error {
-	err := next(ctx)
+	err := g.outage(ctx, next(ctx))
 	if how, ok := joins[call.Method]; ok {
 		if err != nil {
 			how = "refused"
@@ -141,6 +142,21 @@ func (g *Gateway) watchCalls(ctx context.Context, call *acp.Call, next func(cont
 		g.cfg.Observer.Happened(Event{Kind: EventRefused, Why: f.Reason})
 	}
 	return err
+}
+
+// outage returns what a client is answered if something has failed because the database cannot be reached, of which it would
+// hear as an internal error.
+func (g *Gateway) outage(ctx context.Context, err error) error {
+	switch {
+	case err == nil, ctx.Err() != nil, errors.As(err, new(*jsonrpc.Error)), errors.As(err, new(*jsonrpc.Failure)):
+		return err
+	case errors.Is(err, engine.ErrLapsed), errors.Is(err, engine.ErrStale), errors.Is(err, engine.ErrUnknown), errors.As(err, new(net.Error)),
+		time.Now().After(g.Lease().Deadline()):
+	default:
+		return err
+	}
+	g.cfg.Logger.Warn("gateway: the database cannot be reached", "error", err)
+	return &jsonrpc.Failure{Message: "the server cannot reach its database at present: try again in a moment", Reason: "unavailable", RetryAfter: 5 * time.Second}
 }
 
 // joins are the ways to a session.

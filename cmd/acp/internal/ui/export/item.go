@@ -124,7 +124,7 @@ func heading(s store.Session, t *transcript.Snapshot) (title string, facts [][2]
 }
 
 // items returns the items of the conversation. A terminal appears in the tool call that shows it,
-// and by itself only if no call does. Normal ends of turns are left out.
+// and by itself only if no call does. Normal ends of turns and blank messages are left out.
 func items(t *transcript.Snapshot) []item {
 	shown := map[acpv2.TerminalID]bool{}
 	for e := range t.Entries() {
@@ -144,6 +144,9 @@ func items(t *transcript.Snapshot) []item {
 		if end, ok := e.(*transcript.TurnEnd); ok && end.IsClean() {
 			continue
 		}
+		if m, ok := e.(*transcript.Message); ok && isBlank(m) {
+			continue
+		}
 		it := itemOf(t, e)
 		it.Loss = e.Dropped()
 		if history.IsNews(e) {
@@ -155,6 +158,19 @@ func items(t *transcript.Snapshot) []item {
 		all = append(all, item{Kind: itemAside, Mark: mark("cancelled"), Title: history.NotEnded})
 	}
 	return all
+}
+
+// isBlank reports whether a message of the agent says nothing, as some agents send them between tool calls.
+func isBlank(m *transcript.Message) bool {
+	if m.Role == transcript.RoleUser || m.Dropped() > 0 {
+		return false
+	}
+	for _, b := range m.Content() {
+		if text, ok := b.(*acpv2.TextContent); !ok || strings.TrimSpace(text.Text) != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // endItem returns the item for a turn that did not end normally.
