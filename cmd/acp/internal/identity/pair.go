@@ -206,8 +206,14 @@ func Join(ctx context.Context, client *http.Client, gateway string, c Claim, wai
 	}
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	lost := 0
 	for first := true; ; first = false {
 		answer, err := post(ctx, &own, u.String(), body)
+		said := (*acphttp.StatusError)(nil)
+		if err != nil && !errors.As(err, &said) && !first && lost < maxLost && ctx.Err() == nil {
+			lost++ // the gateway knows the claim, and gives what it has given
+			err = nil
+		}
 		if err != nil || answer.Token != "" {
 			return Joined{Token: answer.Token, User: answer.User, Name: answer.Name, Role: answer.Role, Expires: answer.Expires}, err
 		}
@@ -223,6 +229,9 @@ func Join(ctx context.Context, client *http.Client, gateway string, c Claim, wai
 		}
 	}
 }
+
+// maxLost is how often a claim that has reached the gateway is sent again after its answer was lost.
+const maxLost = 5
 
 // post asks once. The answer has no token if the ticket waits.
 func post(ctx context.Context, client *http.Client, u string, body []byte) (answer pairAnswer, err error) {

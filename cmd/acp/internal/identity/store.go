@@ -135,14 +135,14 @@ func (s *Store) prepare(ctx context.Context) error {
 		case err != nil:
 			return err
 		case id == storeID && version == storeVersion:
-			_, err = tx.ExecContext(ctx, pushSchema) // which a store of an earlier program lacks
+			_, err = tx.ExecContext(ctx, pushSchema+makerSchema) // which a store of an earlier program lacks
 			return err
 		case id == storeID:
 			return fmt.Errorf("%w: it has version %d", ErrStore, version)
 		case id != 0 || version != 0 || tables > 0:
 			return fmt.Errorf("%w: it is of another program", ErrStore)
 		}
-		_, err = tx.ExecContext(ctx, storeSchema+pushSchema+fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d`, storeID, storeVersion))
+		_, err = tx.ExecContext(ctx, storeSchema+pushSchema+makerSchema+fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d`, storeID, storeVersion))
 		return err
 	})
 }
@@ -210,6 +210,9 @@ type Grant struct {
 	Scope Scope
 	// Lifetime is how long the credential is valid; 0 means until it is revoked.
 	Lifetime time.Duration
+	// By is the id of the device that gives this, or "". A ticket ends with that device, and the credential at the latest when
+	// that of By does.
+	By string
 }
 
 func (g Grant) check() error {
@@ -282,6 +285,12 @@ func addDevice(ctx context.Context, tx *sql.Tx, name string, g Grant) (Device, s
 	d := Device{ID: randomText(idBytes), User: g.User, Name: name, Role: g.Role, Scope: g.Scope, Created: now.UTC()}
 	if g.Lifetime > 0 {
 		d.Expires = d.Created.Add(g.Lifetime)
+	}
+	if err := bound(ctx, tx, g.By, &d.Expires); err != nil {
+		return Device{}, "", err
+	}
+	if err := made(ctx, tx, d.ID, g.By); err != nil {
+		return Device{}, "", err
 	}
 	scope, err := json.Marshal(d.Scope)
 	if err != nil {

@@ -20,7 +20,8 @@ const (
 	TicketLifetime = 2 * time.Minute
 	// MaxTickets bounds the tickets that can be redeemed at the same time.
 	MaxTickets = 4
-	// MaxTries is how many wrong codes there may be for a ticket, whoever sends them. Then it is dead.
+	// MaxTries is how many wrong codes there may be, whoever sends them. Then the code is void: a device needs the ticket
+	// itself. After as many that come with the ticket it is dead.
 	MaxTries = 5
 	// MaxLinks bounds the tickets of [Store.NewLink], and MaxLinkLifetime how long each can be redeemed.
 	MaxLinks        = 4
@@ -94,7 +95,13 @@ func (s *Store) NewTicket(ctx context.Context, name string, g Grant) (t Ticket, 
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO ticket VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, x'', '', '', '')`,
 			t.ID, hash, codeHash(t.ID, t.Code), g.User, name, g.Role.String(), string(scope), int64(g.Lifetime), nanos(t.Expires), string(TicketOpen))
-		return storeError(err)
+		if err != nil {
+			return storeError(err)
+		}
+		if err := bound(ctx, tx, g.By, new(time.Time)); err != nil {
+			return err
+		}
+		return made(ctx, tx, t.ID, g.By)
 	})
 	if err != nil {
 		return Ticket{}, err
@@ -174,19 +181,25 @@ type ticketRow struct {
 // device asks again. Any other error about the claim wraps [ErrTicket], [ErrDenied], [ErrName] or
 // [ErrTooMany].
 //
-// A wrong code counts against the ticket that comes with it or, without a ticket, against all there are:
-// however many addresses try, there are [MaxTries] guesses in all at each.
+// A wrong code counts against the ticket that comes with it or, without a ticket, against the codes of all there are:
+// however many addresses try, there are [MaxTries] guesses in all at each. A ticket, which nobody guesses, outlives its code.
+//
+// A claim that is repeated, with the same Secret, gets a credential again as long as the first one was not used: the answer
+// may have been lost.
 func (s *Store) Redeem(ctx context.Context, c Claim) (d Device, credential string, err error) {
 	if len(c.Ticket) > maxClaim || len(c.Code) > maxClaim || len(c.Secret) > maxClaim {
 		return Device{}, "", ErrTicket
 	}
 	var said error // with the transaction committed, since wrong codes are counted
 	err = s.change(ctx, func(tx *sql.Tx) error {
-		if err := expireTickets(ctx, tx, time.Now()); err != nil {
+		if err := errors.Join(expireTickets(ctx, tx, time.Now()), expireDevices(ctx, tx, time.Now())); err != nil {
 			return err
 		}
 		list, err := liveTickets(ctx, tx)
 		if err != nil {
+			return err
+		}
+		if d, credential, err = again(ctx, tx, c); err != nil || credential != "" {
 			return err
 		}
 		row, err := choose(ctx, tx, list, c)
@@ -249,6 +262,9 @@ func choose(ctx context.Context, tx *sql.Tx, list []ticketRow, c Claim) (ticketR
 	list = slices.DeleteFunc(list, func(r ticketRow) bool { return r.state == string(TicketLink) }) // it has no code
 	match := -1
 	for i, r := range list {
+		if c.Ticket == "" && r.tries%withTicket >= MaxTries {
+			continue // the code is void
+		}
 		if r.state != string(TicketDenied) && subtle.ConstantTimeCompare(r.code, codeHash(r.id, c.Code)) == 1 {
 			match = i
 		}
@@ -257,20 +273,28 @@ func choose(ctx context.Context, tx *sql.Tx, list []ticketRow, c Claim) (ticketR
 		return list[match], nil
 	}
 	for _, r := range list {
-		state := r.state
-		if r.tries+1 >= MaxTries {
-			state = string(TicketDead)
+		state, more := r.state, 1
+		switch {
+		case c.Ticket != "":
+			if more = withTicket; r.tries/withTicket+1 >= MaxTries {
+				state = string(TicketDead)
+			}
+		case r.tries%withTicket >= MaxTries:
+			continue // its code is void already
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE ticket SET tries = tries + 1, state = ? WHERE id = ?`, state, r.id); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE ticket SET tries = tries + ?, state = ? WHERE id = ?`, more, state, r.id); err != nil {
 			return ticketRow{}, storeError(err)
 		}
 	}
 	return ticketRow{}, ErrTicket
 }
 
+// withTicket is what a wrong code adds to the tries of the ticket that came with it; one without a ticket adds 1.
+const withTicket = 1000
+
 // claim returns nil if a claim without a code was approved.
 func claim(ctx context.Context, tx *sql.Tx, r ticketRow, c Claim) error {
-	if len(c.Secret) < 16 {
+	if len(c.Secret) < minSecret {
 		return ErrTicket
 	}
 	sum := hashOf(c.Secret)
@@ -299,6 +323,9 @@ func redeem(ctx context.Context, tx *sql.Tx, r ticketRow, c Claim) (Device, stri
 	if err != nil {
 		return Device{}, "", fmt.Errorf("%w: a ticket: %w", ErrStore, err)
 	}
+	if g.By, err = maker(ctx, tx, r.id); err != nil {
+		return Device{}, "", err
+	}
 	name := r.name
 	if name == "" {
 		if name, err = freeName(ctx, tx, cleanName(c.Name)); err != nil {
@@ -309,8 +336,46 @@ func redeem(ctx context.Context, tx *sql.Tx, r ticketRow, c Claim) (Device, stri
 	if err != nil {
 		return Device{}, "", err
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE ticket SET state = ?, device = ? WHERE id = ?`, string(TicketRedeemed), d.ID, r.id)
+	sum := append([]byte{}, r.claim...)
+	if len(c.Secret) >= minSecret {
+		sum = hashOf(c.Secret)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE ticket SET state = ?, device = ?, claim = ? WHERE id = ?`, string(TicketRedeemed), d.ID, sum, r.id)
 	return d, credential, storeError(err)
+}
+
+// minSecret is how long the secret of a claimant has to be at least, in bytes.
+const minSecret = 16
+
+// again returns a new credential of a device that was made for the same claim and has never been used: its first one may have been
+// lost on the way. It returns "" if there is none.
+func again(ctx context.Context, tx *sql.Tx, c Claim) (Device, string, error) {
+	if len(c.Secret) < minSecret {
+		return Device{}, "", nil
+	}
+	var id, ticket string
+	var hash, code []byte
+	err := tx.QueryRowContext(ctx, `SELECT ticket.id, ticket.hash, code, device.id FROM ticket JOIN device ON device.id = device
+		WHERE state = 'redeemed' AND claim = ? AND used = 0`, hashOf(c.Secret)).Scan(&ticket, &hash, &code, &id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Device{}, "", nil
+	} else if err != nil {
+		return Device{}, "", storeError(err)
+	}
+	if c.Ticket != "" {
+		of, secret, ok := split(ticketPrefix, c.Ticket)
+		if !ok || of != ticket || subtle.ConstantTimeCompare(hash, hashOf(secret)) != 1 {
+			return Device{}, "", nil
+		}
+	} else if subtle.ConstantTimeCompare(code, codeHash(ticket, c.Code)) != 1 {
+		return Device{}, "", nil
+	}
+	secret, sum := newSecret()
+	if _, err := tx.ExecContext(ctx, `UPDATE device SET hash = ? WHERE id = ?`, sum, id); err != nil {
+		return Device{}, "", storeError(err)
+	}
+	d, err := scanDevice(tx.QueryRowContext(ctx, `SELECT `+deviceColumns+` FROM device WHERE id = ?`, id).Scan)
+	return d, join(credentialPrefix, id, secret), storeError(err)
 }
 
 // freeName returns a name that no device has: the one that is wanted, or that with a number.
@@ -332,7 +397,8 @@ func freeName(ctx context.Context, tx *sql.Tx, want string) (string, error) {
 // Progress is what has happened to a ticket.
 type Progress struct {
 	State TicketState
-	Tries int // wrong codes
+	Tries int  // wrong codes
+	Void  bool // there were too many of them without a ticket: the code is not accepted any more unless the ticket comes with it
 	// Name is what a device that has claimed the ticket calls itself, or "", and Address where it is.
 	// Either may be a lie.
 	Name, Address string
@@ -347,6 +413,8 @@ func (s *Store) Progress(ctx context.Context, id string) (p Progress, err error)
 	}
 	err = s.db.QueryRowContext(ctx, `SELECT state, tries, claimant, address, device FROM ticket WHERE id = ? AND (expires > ? OR state = 'redeemed')`, id, time.Now().UnixNano()).
 		Scan(&p.State, &p.Tries, &p.Name, &p.Address, &p.Device)
+	p.Void = p.Tries%withTicket >= MaxTries
+	p.Tries = p.Tries%withTicket + p.Tries/withTicket
 	if errors.Is(err, sql.ErrNoRows) {
 		return Progress{}, fmt.Errorf("ticket: %w", ErrNotFound)
 	}

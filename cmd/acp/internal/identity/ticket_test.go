@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -75,41 +76,128 @@ func TestRedeem(t *testing.T) {
 	}
 }
 
-// TestTries: five wrong codes end a ticket, whoever sends them; a wrong code without a ticket counts
-// against all.
+// TestTries: five wrong codes make a code void, whoever sends them; a wrong code without a ticket counts against all. A ticket
+// ends after as many that come with it only: nobody guesses it, and strangers must not end all pairing.
 func TestTries(t *testing.T) {
 	s := open(t, t.TempDir())
-	one, two := ticket(t, s, ""), ticket(t, s, "")
-	bad := wrong(one, two)
-	for i := range MaxTries - 1 {
+	one, two, three := ticket(t, s, ""), ticket(t, s, ""), ticket(t, s, "")
+	bad := wrong(one, two, three)
+	for i := range MaxTries + 2 {
 		if _, _, err := s.Redeem(t.Context(), Claim{Code: bad}); !errors.Is(err, ErrTicket) {
 			t.Error(err)
 		}
-		if p := progress(t, s, one); p.Tries != i+1 || p.State != TicketOpen {
+		if p := progress(t, s, one); p.Tries != min(i+1, MaxTries) || p.State != TicketOpen || p.Void != (i+1 >= MaxTries) {
 			t.Error(p)
 		}
 	}
-	// The last one is for one of the tickets only.
-	if _, _, err := s.Redeem(t.Context(), Claim{Ticket: one.Ticket, Code: two.Code}); !errors.Is(err, ErrTicket) {
-		t.Error(err)
+	if _, _, err := s.Redeem(t.Context(), Claim{Code: one.Code}); !errors.Is(err, ErrTicket) {
+		t.Errorf("a code that is void: %v", err)
 	}
-	if p := progress(t, s, one); p.State != TicketDead {
-		t.Error(p)
+	if _, _, err := s.Redeem(t.Context(), Claim{Ticket: one.Ticket, Code: one.Code}); err != nil {
+		t.Errorf("a ticket with its code: %v", err)
 	}
-	for _, c := range []Claim{{Code: one.Code}, {Ticket: one.Ticket, Code: one.Code}, {Ticket: one.Ticket, Secret: secret}} {
-		// Not the code of two by accident.
-		if c.Ticket == "" && one.Code == two.Code {
-			continue
-		}
-		if c.Ticket == "" { // would be the fifth wrong one for two
-			continue
-		}
-		if _, _, err := s.Redeem(t.Context(), c); !errors.Is(err, ErrTicket) {
+	if _, _, err := s.Redeem(t.Context(), Claim{Ticket: two.Ticket, Secret: secret}); !errors.Is(err, ErrWaiting) {
+		t.Errorf("a ticket without a code: %v", err)
+	}
+	for range MaxTries {
+		if _, _, err := s.Redeem(t.Context(), Claim{Ticket: three.Ticket, Code: bad}); !errors.Is(err, ErrTicket) {
 			t.Error(err)
 		}
 	}
-	if _, _, err := s.Redeem(t.Context(), Claim{Code: two.Code}); err != nil && one.Code != two.Code {
+	if p := progress(t, s, three); p.State != TicketDead {
+		t.Error(p)
+	}
+	if _, _, err := s.Redeem(t.Context(), Claim{Ticket: three.Ticket, Code: three.Code}); !errors.Is(err, ErrTicket) {
+		t.Errorf("a dead ticket: %v", err)
+	}
+}
+
+// TestLostAnswer: a claim that is repeated, because its answer was lost, gets a credential of the same device; but not once one was
+// used, and not for another claimant.
+func TestLostAnswer(t *testing.T) {
+	s := open(t, t.TempDir())
+	tk := ticket(t, s, "phone")
+	c := Claim{Ticket: tk.Ticket, Code: tk.Code, Secret: secret}
+	first, lost, err := s.Redeem(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []Claim{
+		{Ticket: tk.Ticket, Code: tk.Code, Secret: secret + "x"}, {Ticket: tk.Ticket, Code: tk.Code}, {Ticket: tk.Ticket + "x", Secret: secret}, {Secret: secret, Code: "x"},
+	} {
+		if _, token, err := s.Redeem(t.Context(), other); err == nil || token != "" {
+			t.Errorf("%+v: %v", other, err)
+		}
+	}
+	second, token, err := s.Redeem(t.Context(), c)
+	if err != nil || second.ID != first.ID || token == lost {
+		t.Fatalf("%+v, %v", second, err)
+	}
+	if _, err := s.Authenticate(t.Context(), lost); err == nil {
+		t.Error("the lost credential is valid")
+	}
+	if _, err := s.Authenticate(t.Context(), token); err != nil {
 		t.Error(err)
+	}
+	if _, _, err := s.Redeem(t.Context(), c); !errors.Is(err, ErrTicket) {
+		t.Errorf("after it was used: %v", err)
+	}
+}
+
+// TestMaker: tickets end with the device that has made them, and what a device has paired is known after it was revoked, can be
+// revoked with it, and lasts no longer than it.
+func TestMaker(t *testing.T) {
+	s := open(t, t.TempDir())
+	add := func(name, by string, life time.Duration) Device {
+		d, _, err := s.Add(t.Context(), name, Grant{User: "ann", Role: Owner, By: by, Lifetime: life})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	thief := add("thief", "", time.Hour)
+	left, err := s.NewTicket(t.Context(), "", Grant{User: "ann", Role: Owner, By: thief.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, err := s.NewTicket(t.Context(), "child", Grant{User: "ann", Role: Owner, By: thief.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, _, err := s.Redeem(t.Context(), Claim{Ticket: used.Ticket, Code: used.Code})
+	if err != nil || child.Expires.IsZero() || child.Expires.After(thief.Expires) {
+		t.Fatalf("%+v, %v", child, err)
+	}
+	add("grandchild", child.ID, 2*time.Hour)
+	other := add("other", "", 0)
+	if _, err := s.Revoke(t.Context(), "thief"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Redeem(t.Context(), Claim{Ticket: left.Ticket, Code: left.Code}); !errors.Is(err, ErrTicket) {
+		t.Errorf("the ticket of a device that was revoked: %v", err)
+	}
+	if _, err := s.NewTicket(t.Context(), "", Grant{User: "ann", Role: Owner, By: thief.ID}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("it makes another one: %v", err)
+	}
+	names := func(list []Device, err error) string {
+		var all []string
+		for _, d := range list {
+			all = append(all, d.Name)
+		}
+		slices.Sort(all)
+		return strings.Join(all, " ") + fmt.Sprint(err)
+	}
+	if got := names(s.Paired(t.Context(), thief.ID)); got != "child grandchild<nil>" {
+		t.Error(got)
+	}
+	if got := names(s.Paired(t.Context(), other.ID)); got != "<nil>" {
+		t.Error(got)
+	}
+	if got := names(s.RevokePaired(t.Context(), thief.ID)); got != "child grandchild<nil>" {
+		t.Error(got)
+	}
+	if got := names(s.Devices(t.Context())); got != "other<nil>" {
+		t.Error(got)
 	}
 }
 

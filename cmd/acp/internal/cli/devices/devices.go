@@ -39,7 +39,8 @@ type Options struct {
 	Args []string
 	JSON bool
 
-	All bool // revoke all
+	Paired bool // revoke what the devices have paired, too
+	All    bool // revoke all
 
 	Role, Name, User string        // of the new device; Name is also what this machine calls itself
 	URL              string        // of the gateway; "" means what it has said itself
@@ -109,6 +110,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		Long: "Take access away from the devices with these names. Their credentials are refused from now on,\nand their live connections end within a second.",
 	}
 	revoke.Flags().BoolVar(&o.All, "all", false, "revoke all devices, and all tickets")
+	revoke.Flags().BoolVar(&o.Paired, "with-paired", false, "revoke the devices that these have paired as well, and those that these have")
 	join := &cobra.Command{
 		Use: "join URL [CODE]", Short: "Join a gateway with this machine", Long: longJoin, Args: cobra.RangeArgs(1, 2), RunE: run(verbJoin),
 		Example: `  acp devices join https://agents.example 123456
@@ -222,6 +224,15 @@ func (o *Options) revoke(ctx context.Context, s *identity.Store, log *audit.Log)
 			continue
 		}
 		gone = append(gone, d)
+		paired, err := s.Paired(ctx, d.ID)
+		if err == nil && o.Paired {
+			paired, err = s.RevokePaired(ctx, d.ID)
+			gone, paired = append(gone, paired...), nil
+		}
+		failed = errors.Join(failed, err)
+		for _, c := range paired {
+			fmt.Fprintf(o.App.Err, "acp: %s has paired %s (user %s), which is not revoked: acp devices revoke %s\n", line(d.Name), line(c.Name), line(c.User), line(c.Name))
+		}
 	}
 	for _, d := range gone {
 		fmt.Fprintf(o.App.Out, "revoked %s (user %s)\n", line(d.Name), line(d.User))

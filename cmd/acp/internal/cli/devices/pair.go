@@ -136,10 +136,14 @@ func onlyHere(raw string) bool {
 func (o *Options) await(ctx context.Context, s *identity.Store, t identity.Ticket, g identity.Grant) (identity.Device, error) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	asked := false
+	asked, void := false, false
 	for {
 		// What has happened before an interrupt counts.
 		p, err := s.Progress(context.WithoutCancel(ctx), t.ID)
+		if err == nil && p.Void && !void {
+			void = true
+			fmt.Fprintf(o.App.Err, "acp devices pair: there were %d wrong codes, so the code is void; the link still works\n", p.Tries)
+		}
 		switch {
 		case errors.Is(err, identity.ErrNotFound):
 			return identity.Device{}, exitcode.Errorf(exitcode.Timeout, "no device has joined within two minutes")

@@ -81,11 +81,15 @@ const stateEnded = "ended"
 // A RevokeRequest names a device by its ID.
 type RevokeRequest struct {
 	ID string `json:"id"`
+	// Paired says that the devices that it has paired are revoked as well, and those that these have.
+	Paired bool `json:"paired,omitempty"`
 }
 
-// A RevokeAnswer has the device as it was.
+// A RevokeAnswer has the device as it was, and the devices that it has paired: those that were revoked with it, or else those
+// that are left.
 type RevokeAnswer struct {
-	Device identity.Device `json:"device"`
+	Device identity.Device   `json:"device"`
+	Paired []identity.Device `json:"paired,omitempty"`
 }
 
 // Bounds of requests.
@@ -155,6 +159,9 @@ func (m *Methods) list(ctx context.Context, _ *ListRequest) (*ListAnswer, error)
 func (m *Methods) revoke(ctx context.Context, req *RevokeRequest) (*RevokeAnswer, error) {
 	p := m.Who(ctx)
 	d, err := m.Store.Device(ctx, req.ID)
+	if err == nil && !is(p, d.ID) && !m.manages(p, d.User) {
+		m.Audit.Note(m.Logger, audit.Entry{User: p.User, Device: p.Name, Action: "device.revoke", Outcome: "refused", Detail: fmt.Sprintf("device %s of %s", d.Name, d.User)})
+	}
 	if err == nil && !is(p, d.ID) && !m.manages(p, d.User) || errors.Is(err, identity.ErrNotFound) { // which is the same for whoever asks
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no such device, or it is not yours to revoke")
 	}
@@ -165,7 +172,24 @@ func (m *Methods) revoke(ctx context.Context, req *RevokeRequest) (*RevokeAnswer
 		return nil, m.failed(err)
 	}
 	m.Audit.Note(m.Logger, audit.Entry{User: p.User, Device: p.Name, Action: "device.revoke", Outcome: "done", Detail: fmt.Sprintf("device %s of %s", d.Name, d.User)})
-	return &RevokeAnswer{Device: d}, nil
+	res := &RevokeAnswer{Device: d}
+	if !m.manages(p, d.User) {
+		return res, nil // a device that leaves may not revoke others
+	}
+	if req.Paired {
+		res.Paired, err = m.Store.RevokePaired(ctx, d.ID)
+	} else {
+		res.Paired, err = m.Store.Paired(ctx, d.ID)
+	}
+	if err != nil {
+		return nil, m.failed(err)
+	}
+	for _, c := range res.Paired {
+		if req.Paired {
+			m.Audit.Note(m.Logger, audit.Entry{User: p.User, Device: p.Name, Action: "device.revoke", Outcome: "done", Detail: fmt.Sprintf("device %s of %s, paired by %s", c.Name, c.User, d.Name)})
+		}
+	}
+	return res, nil
 }
 
 func (m *Methods) pair(ctx context.Context, req *PairRequest) (*PairAnswer, error) {
@@ -187,6 +211,9 @@ func (m *Methods) pair(ctx context.Context, req *PairRequest) (*PairAnswer, erro
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "expiresIn is a number of seconds, of up to 10 years")
 	}
 	grant := identity.Grant{User: p.User, Role: role, Scope: identity.Scope{Agents: req.Agents, Sessions: req.Sessions}, Lifetime: time.Duration(req.ExpiresIn) * time.Second}
+	if p.Kind == identity.KindDevice {
+		grant.By = p.Device
+	}
 	if err := grant.Check(req.Name); err != nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 	}
