@@ -123,5 +123,5 @@ func (g *Gate) Encrypted(r *http.Request) bool {
 		return true
 	}
 	at, err := remoteAddr(r)
-	return err == nil && g.isProxy(at) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+	return err == nil && g.IsProxy(at) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }

@@ -124,6 +124,22 @@ func (g *Gate) principal(r *http.Request) (Principal, error) {
 	return Principal{}, &acphttp.StatusError{Status: http.StatusServiceUnavailable, Text: "the token cannot be checked now", RetryAfter: 5 * time.Second}
 }
 
+// Guess counts a token of a request that is nobody's, as [Gate.Authenticate] does, and returns why the request is refused: for
+// refused, or because its address has sent too many. It is for tokens that the gate does not know, such as that of the server
+// itself. A request without a token, or on a Unix socket, is refused for refused.
+func (g *Gate) Guess(r *http.Request, refused error) error {
+	token, sent := bearer(r)
+	if _, err := remoteAddr(r); err != nil || !sent {
+		return refused
+	}
+	source := g.source(r)
+	if wait := g.throttle.wait(source); wait > 0 {
+		return throttled(wait)
+	}
+	g.throttle.failed(source, [32]byte(hashOf(token)))
+	return refused
+}
+
 // lookUp returns whose token it is.
 func (g *Gate) lookUp(ctx context.Context, token string) (Principal, error) {
 	switch {

@@ -26,7 +26,7 @@ func (g *Gate) guard(r *http.Request) error {
 // Proxies, the last address in X-Forwarded-For that is not. Behind it everything may be a lie.
 func (g *Gate) source(r *http.Request) netip.Addr {
 	addr, err := remoteAddr(r)
-	if err != nil || !g.isProxy(addr) {
+	if err != nil || !g.IsProxy(addr) {
 		return addr
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -35,14 +35,15 @@ func (g *Gate) source(r *http.Request) netip.Addr {
 		if err != nil {
 			return addr
 		}
-		if addr = next.Unmap(); !g.isProxy(addr) {
+		if addr = next.Unmap(); !g.IsProxy(addr) {
 			return addr
 		}
 	}
 	return addr
 }
 
-func (g *Gate) isProxy(addr netip.Addr) bool {
+// IsProxy reports whether an address is of a proxy that is believed.
+func (g *Gate) IsProxy(addr netip.Addr) bool {
 	return slices.ContainsFunc(g.Proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 

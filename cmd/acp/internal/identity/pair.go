@@ -22,6 +22,9 @@ import (
 // PairPath is where [Gate.Handler] is served by convention.
 const PairPath = "/pair"
 
+// bodyTime bounds how long a client may take to send the body of a request, which it does without having shown anything.
+const bodyTime = 10 * time.Second
+
 // maxPair bounds the body of a request and of an answer, in bytes.
 const maxPair = 4 << 10
 
@@ -97,6 +100,7 @@ func (g *Gate) pair(w http.ResponseWriter, r *http.Request) (pairAnswer, error) 
 	if _, err := g.attempt(r); err != nil {
 		return pairAnswer{}, err
 	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // not everything has one
 	var req pairRequest
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPair))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -252,5 +253,28 @@ func TestJoinServers(t *testing.T) {
 		if e, _, err := ParseLink(raw); err != nil || e.URL != want {
 			t.Error(raw, e, err)
 		}
+	}
+}
+
+// slow is a client that can be told how long it may take.
+type slow struct {
+	http.ResponseWriter
+	until time.Time
+}
+
+func (s *slow) SetReadDeadline(t time.Time) error {
+	s.until = t
+	return nil
+}
+
+// TestPairDeadline: nobody holds a connection open by a request for pairing whose body never comes.
+func TestPairDeadline(t *testing.T) {
+	g := &Gate{Store: open(t, t.TempDir())}
+	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/pair", strings.NewReader("{}"))
+	r.Header.Set("Content-Type", "application/json")
+	w := &slow{ResponseWriter: httptest.NewRecorder()}
+	g.Handler().ServeHTTP(w, r)
+	if left := time.Until(w.until); left <= 0 || left > bodyTime {
+		t.Errorf("the body may take %v", left)
 	}
 }

@@ -44,9 +44,9 @@ func (a account) failed(now time.Time, attempt [32]byte) account {
 	return account{a.until.Add(throttleEvery), attempt}
 }
 
-// network returns what is one source: an IPv4 address, or an IPv6 network of 64 bits, which a single
+// Network returns what is one source: an IPv4 address, or an IPv6 network of 64 bits, which a single
 // machine has for itself.
-func network(source netip.Addr) netip.Prefix {
+func Network(source netip.Addr) netip.Prefix {
 	source = source.Unmap().WithZone("")
 	bits := source.BitLen()
 	if source.Is6() {
@@ -61,7 +61,7 @@ func (t *throttle) wait(source netip.Addr) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if a, ok := t.wrong[network(source)]; ok {
+	if a, ok := t.wrong[Network(source)]; ok {
 		return a.wait(now)
 	}
 	if len(t.wrong) >= throttleTable {
@@ -74,7 +74,7 @@ func (t *throttle) wait(source netip.Addr) time.Duration {
 func (t *throttle) failed(source netip.Addr, attempt [32]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now, key := time.Now(), network(source)
+	now, key := time.Now(), Network(source)
 	if t.wrong == nil {
 		t.wrong = make(map[netip.Prefix]account)
 	}

@@ -78,7 +78,7 @@ func TestThrottleNetworks(t *testing.T) {
 		{"192.0.2.1", "::ffff:192.0.2.1", true}, {"192.0.2.1", "192.0.2.2", false},
 		{"2001:db8::1", "2001:db8::ffff:1", true}, {"2001:db8::1%eth0", "2001:db8::1", true}, {"2001:db8::1", "2001:db8:0:1::1", false},
 	} {
-		if same := network(netip.MustParseAddr(tt.a)) == network(netip.MustParseAddr(tt.b)); same != tt.same {
+		if same := Network(netip.MustParseAddr(tt.a)) == Network(netip.MustParseAddr(tt.b)); same != tt.same {
 			t.Errorf("%s, %s: %v", tt.a, tt.b, same)
 		}
 	}

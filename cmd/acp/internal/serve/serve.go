@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acpws"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/identity"
 	"github.com/goacp/acp/cmd/acp/internal/identity/cert"
 	"github.com/goacp/acp/cmd/acp/internal/remote"
 )
@@ -57,6 +59,8 @@ type Config struct {
 	// Others decides about a request whose token is not the server's, where one is required. It reports
 	// false about a token that it knows nothing of. Nil means that there are no others.
 	Others func(r *http.Request) (principal string, known bool, err error)
+	// Gate throttles those who guess the token of the server, and knows which addresses are proxies. Nil is one of the server's own.
+	Gate *identity.Gate
 	// Certain says that Others authenticates everybody who has no token of the server, so that it needs none.
 	Certain bool
 	// Peers decides about requests on a Unix socket that have no token; nil accepts all. ConnContext is for it.
@@ -112,11 +116,15 @@ func Open(cfg Config) (*Server, error) {
 	if cfg.Cert != "" && cfg.TLS != nil {
 		return nil, exitcode.Errorf(exitcode.Usage, "there can be one certificate only: --tls-cert, --tls-self or --acme-host")
 	}
+	if cfg.Gate == nil {
+		cfg.Gate = new(identity.Gate)
+	}
 	s := &Server{cfg: cfg}
 	token, err := cfg.Token.Token()
 	if err != nil {
 		return nil, exitcode.With(exitcode.Usage, err)
 	}
+	s.checkFile()
 	if cfg.NoAuth && cfg.Token.Named() {
 		return nil, exitcode.Errorf(exitcode.Usage, "--no-auth and a token cannot be combined")
 	}
@@ -164,6 +172,9 @@ func (s *Server) listenTCP(token string) (string, error) {
 	hasAuth := token != "" || c.Certain
 	switch {
 	case local:
+		if token != "" && len(token) < minToken {
+			s.warn(fmt.Sprintf("the token has %d characters: choose one of at least %d, such as openssl rand -hex 16 makes", len(token), minToken))
+		}
 	case c.NoAuth:
 		return "", exitcode.Errorf(exitcode.Usage, "--no-auth is for addresses of this machine, and %s can be reached by others", c.Listen)
 	case !hasAuth && !hasTLS:
@@ -172,8 +183,10 @@ func (s *Server) listenTCP(token string) (string, error) {
 		return "", exitcode.Errorf(exitcode.Usage, "%s can be reached by other machines, so a token is needed: set %s or --token-file", c.Listen, remote.EnvToken)
 	case !hasTLS:
 		return "", exitcode.Errorf(exitcode.Usage, "%s can be reached by other machines, so TLS is needed: set --tls-cert and --tls-key, --acme-host or --tls-self; or listen on 127.0.0.1 behind a proxy that has TLS", c.Listen)
+	case token != "" && len(token) < minToken:
+		return "", exitcode.Errorf(exitcode.Usage, "%s can be reached by other machines, and the token has %d characters: choose one of at least %d, such as openssl rand -hex 16 makes", c.Listen, len(token), minToken)
 	}
-	if s.listener, err = net.ListenTCP("tcp", address); err != nil {
+	if s.listener, err = listenBounded(address, c.Gate); err != nil {
 		if isInUse(err) {
 			return "", exitcode.Errorf(exitcode.Failed, "%s is in use, by another acp serve perhaps; choose another address with --listen HOST:PORT", address)
 		}
@@ -200,6 +213,27 @@ func (s *Server) listenTCP(token string) (string, error) {
 		c.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, c.Hosts...)
 	}
 	return token, nil
+}
+
+// minToken is how long the token of a server has to be that others reach, in bytes: shorter ones can be guessed.
+const minToken = 16
+
+// warn says something to the user.
+func (s *Server) warn(text string) {
+	if s.cfg.Note != nil {
+		s.cfg.Note("warning: " + text)
+	}
+}
+
+// checkFile warns about a file with the token that others can read.
+func (s *Server) checkFile() {
+	file := s.cfg.Token.File
+	if file == "" || runtime.GOOS == "windows" {
+		return
+	}
+	if is, err := os.Stat(file); err == nil && is.Mode().Perm()&0o077 != 0 {
+		s.warn(fmt.Sprintf("%s can be read by other users of this machine (mode %04o), and it has the token: chmod 600", file, is.Mode().Perm()))
+	}
 }
 
 // kept is the default of Config.Keep.
@@ -256,18 +290,17 @@ func (s *Server) authenticate(token string) func(*http.Request) (string, error) 
 			return "", &acphttp.StatusError{Status: http.StatusUnauthorized, Text: "the token is missing or wrong"}
 		}
 	}
-	if c.Others == nil {
-		return own
-	}
 	return func(r *http.Request) (string, error) {
 		principal, refused := own(r)
 		if refused == nil {
 			return principal, nil
 		}
-		if principal, known, err := c.Others(r); known {
-			return principal, err
+		if c.Others != nil {
+			if principal, known, err := c.Others(r); known {
+				return principal, err
+			}
 		}
-		return "", refused
+		return "", c.Gate.Guess(r, refused)
 	}
 }
 

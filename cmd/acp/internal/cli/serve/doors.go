@@ -195,7 +195,7 @@ func (o *Options) openServer(ctx context.Context, cfg serve.Config, d *durable) 
 
 // admit lets in whom the gate knows: devices that were paired, users of this machine on a socket, and members of a team.
 func (d *durable) admit(cfg *serve.Config) {
-	d.gate.Origins = cfg.Origins
+	d.gate.Origins, cfg.Gate = cfg.Origins, d.gate
 	cfg.Paths = map[string]http.Handler{identity.PairPath: d.gate.Handler()}
 	cfg.Certain = d.gate.Team != nil
 	cfg.ConnContext, cfg.Everybody = identity.ConnContext, d.tenants.many
