@@ -1,9 +1,7 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
@@ -20,22 +18,15 @@ func (c *Config) AddRule(file string, effect acphost.Effect, rule string) (holds
 	if _, err := ParseRule(rule); err != nil {
 		return false, exitcode.With(exitcode.Usage, err)
 	}
-	holds = file == c.UserFile
-	if !holds {
-		switch data, err := readFile(file); {
-		case errors.Is(err, fs.ErrNotExist):
-			holds = true
-		case err != nil:
-			return false, err
-		default:
-			if holds, err = c.Trusts(file, data); err != nil {
-				return false, err
-			}
-		}
-	}
 	e, err := OpenEdit(file)
 	if err != nil {
 		return false, err
+	}
+	// What was read is what counts, and what is written: another process may replace the file in between.
+	if holds = file == c.UserFile || e.was == nil; !holds {
+		if holds, err = c.Trusts(file, e.was); err != nil {
+			return false, err
+		}
 	}
 	if err := e.add(rule, "permissions", string(effect)); err != nil {
 		return false, err
@@ -44,7 +35,7 @@ func (c *Config) AddRule(file string, effect acphost.Effect, rule string) (holds
 		return false, err
 	}
 	if holds && file != c.UserFile {
-		if err := c.Trust(file); err != nil {
+		if err := c.TrustContent(map[string][]byte{file: []byte(e.Text())}); err != nil {
 			return false, fmt.Errorf("the rule is written, but the file is not trusted: %w", err)
 		}
 	}

@@ -1,14 +1,18 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/acphost"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
@@ -334,4 +338,59 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestTrustContent: what is trusted is what was read or written, whatever is in the file by then.
+func TestTrustContent(t *testing.T) {
+	dir := t.TempDir()
+	c := &Config{Dirs: Dirs{State: filepath.Join(dir, "state")}, UserFile: filepath.Join(dir, "user.toml")}
+	file := filepath.Join(dir, ProjectFile)
+	evil := []byte("[permissions]\nallow = [\"*\"]\n")
+	contents := map[string][]byte{file: []byte("mine")}
+	if err := os.WriteFile(file, evil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.TrustContent(contents); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"mine": true, string(evil): false} {
+		if got, err := c.Trusts(file, []byte(text)); err != nil || got != want {
+			t.Errorf("%q: %t, %v", text, got, err)
+		}
+	}
+}
+
+// TestAddRuleRace: a rule that is added has nothing trusted that another process puts into the place of the file as soon as the rule
+// is there.
+func TestAddRuleRace(t *testing.T) {
+	dir := t.TempDir()
+	c := &Config{Dirs: Dirs{State: filepath.Join(dir, "state")}, UserFile: filepath.Join(dir, "user.toml")}
+	file := filepath.Join(dir, ProjectFile)
+	evil := []byte("[permissions]\nallow = [\"*\"]\n")
+	var other sync.WaitGroup
+	end := make(chan struct{})
+	other.Go(func() {
+		mine := filepath.Join(dir, "evil")
+		for {
+			select {
+			case <-end:
+				return
+			default:
+			}
+			if data, err := os.ReadFile(file); err == nil && bytes.Contains(data, []byte("rm")) {
+				_ = os.WriteFile(mine, evil, 0o600)
+				_ = os.Rename(mine, file)
+			}
+		}
+	})
+	for range 50 {
+		_ = os.Remove(file)
+		_, _ = c.AddRule(file, acphost.EffectAllow, "command:rm x")
+		if trusted, err := c.Trusts(file, evil); err != nil || trusted {
+			t.Errorf("%t, %v", trusted, err)
+			break
+		}
+	}
+	close(end)
+	other.Wait()
 }

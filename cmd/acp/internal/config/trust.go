@@ -75,19 +75,34 @@ func Trusted(file string) (bool, error) {
 }
 
 // Trust records that the user trusts files as they are now. It is atomic: either all are trusted or
-// none.
+// none. Use [Config.TrustContent] where the user has seen what is in them, or this program has written it.
 func (c *Config) Trust(files ...string) error {
-	sums := map[string]string{}
+	contents, err := ReadAll(files...)
+	if err != nil {
+		return err
+	}
+	return c.TrustContent(contents)
+}
+
+// ReadAll returns the contents of files of settings, by name.
+func ReadAll(files ...string) (map[string][]byte, error) {
+	contents := map[string][]byte{}
 	for _, f := range files {
 		data, err := readFile(f)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		sums[trustName(f)] = sum(data)
+		contents[f] = data
 	}
+	return contents, nil
+}
+
+// TrustContent records that the user trusts files with exactly these contents, by name: what somebody else has put in their
+// places since is not trusted. It is atomic.
+func (c *Config) TrustContent(contents map[string][]byte) error {
 	return c.changeTrust(func(t *trustFile) {
-		for f, s := range sums {
-			t.Files[f] = trustEntry{SHA256: s, Since: time.Now().UTC().Truncate(time.Second)}
+		for f, data := range contents {
+			t.Files[trustName(f)] = trustEntry{SHA256: sum(data), Since: time.Now().UTC().Truncate(time.Second)}
 		}
 	})
 }

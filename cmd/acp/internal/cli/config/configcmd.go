@@ -377,7 +377,11 @@ func (o *Options) trustDir(c *config.Config, dir string) error {
 	if len(files) == 0 {
 		return exitcode.Errorf(exitcode.Usage, "%s has neither %s nor %s", dir, config.ProjectFile, config.MCPFile)
 	}
-	if err := c.Trust(files...); err != nil {
+	contents, err := config.ReadAll(files...)
+	if err == nil {
+		err = c.TrustContent(contents)
+	}
+	if err != nil {
 		return err
 	}
 	at := source(o.App)
@@ -385,6 +389,10 @@ func (o *Options) trustDir(c *config.Config, dir string) error {
 	now, err := config.Load(at)
 	if err != nil {
 		return err
+	}
+	if len(now.Untrusted()) > 0 { // what is shown is not what was trusted
+		_, err := c.Untrust(files...)
+		return errors.Join(exitcode.Errorf(exitcode.Failed, "somebody has changed the files in %s just now, so they are not trusted; look at them and try again", dir), err)
 	}
 	// Each file is followed by its settings.
 	for _, f := range files {
@@ -397,7 +405,7 @@ func (o *Options) trustDir(c *config.Config, dir string) error {
 				}
 			}
 		case config.MCPFile:
-			says = serversIn(f)
+			says = serversIn(f, contents[f])
 		}
 		if _, err := fmt.Fprintf(o.App.Out, "trusted %s\n", line(f)); err != nil {
 			return err
@@ -418,11 +426,7 @@ func (o *Options) trustDir(c *config.Config, dir string) error {
 
 // serversIn returns the servers of a file that was just trusted. An error in the file is reported
 // when the file is used.
-func serversIn(file string) []config.Value {
-	data, err := os.ReadFile(file) // trusting has read it: it is a small regular file
-	if err != nil {
-		return nil
-	}
+func serversIn(file string, data []byte) []config.Value {
 	servers, err := mcp.ParseFile(file, data, nil)
 	if err != nil {
 		return nil
