@@ -238,6 +238,9 @@ func (p *Policy) notIn(dir string) string {
 	real := resolved(dir)
 	for _, private := range p.set.options.Private {
 		if within(private, real) || p.set.options.Many && within(real, private) {
+			if p.set.options.Many { // others learn nothing about where these are
+				return fmt.Sprintf("%s may not work in the directory %s", p.user, dir)
+			}
 			return fmt.Sprintf("the directory %s has files of the server", dir)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,6 +139,11 @@ func TestDirectory(t *testing.T) {
 	}
 	if reasonOf(t, s.User("jo", nil).Directory("mine")) != "policy.directory" {
 		t.Error("a relative directory is permitted")
+	}
+	for _, d := range []string{"state", "state/gateway", "", "other"} {
+		if err := s.User("jo", nil).Directory(filepath.Join(dir, d)); err == nil || strings.Contains(err.Error(), "server") {
+			t.Errorf("%s: the error tells where the files of the server are, or there is none: %v", d, err)
+		}
 	}
 }
 

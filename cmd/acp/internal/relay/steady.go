@@ -63,6 +63,8 @@ type steady struct {
 
 	backlog []jsonrpc.Frame // of the reader
 
+	opening sync.Mutex // held while the first connection is opened
+
 	mu         sync.Mutex
 	stream     jsonrpc.Stream // nil before the first message
 	up         chan struct{}  // closed while there is a connection, and at the end
@@ -195,6 +197,7 @@ func (s *steady) WriteFrame(data []byte) error {
 
 // connection returns the stream once there is one.
 func (s *steady) connection() (jsonrpc.Stream, int, error) {
+	s.opening.Lock() // others that write wait, and find what it has come to
 	s.mu.Lock()
 	if s.stream == nil && s.err == nil && s.generation == 0 {
 		s.mu.Unlock()
@@ -207,8 +210,13 @@ func (s *steady) connection() (jsonrpc.Stream, int, error) {
 		} else {
 			s.stream, s.isUp = stream, true
 		}
-		close(s.up)
+		select {
+		case <-s.up: // by Close
+		default:
+			close(s.up)
+		}
 	}
+	s.opening.Unlock()
 	for {
 		stream, generation, err, up, ok := s.stream, s.generation, s.err, s.up, s.isUp
 		s.mu.Unlock()

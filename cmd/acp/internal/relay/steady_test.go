@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -414,4 +415,44 @@ func TestSteadyUnansweredEnds(t *testing.T) {
 			t.Error(r)
 		}
 	})
+}
+
+// TestSteadyFirst: goroutines that write before there is a connection open one, together; and closing meanwhile is no harm.
+func TestSteadyFirst(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		for range 50 {
+			opened, begin := 0, make(chan struct{})
+			near, far := jsonrpc.Pipe()
+			s := Steady(func(context.Context) (jsonrpc.Stream, error) {
+				<-begin
+				opened++
+				return near, nil
+			}, nil)
+			reads := make(chan struct{})
+			go func() {
+				defer close(reads)
+				for {
+					if _, err := far.ReadFrame(); err != nil {
+						return
+					}
+				}
+			}()
+			var writers sync.WaitGroup
+			for range 4 {
+				writers.Go(func() { _ = s.WriteFrame([]byte(`{"jsonrpc":"2.0","method":"x"}`)) })
+			}
+			if closes {
+				_ = s.Close()
+			}
+			close(begin)
+			writers.Wait()
+			_ = s.Close()
+			_ = near.Close()
+			_ = far.Close()
+			<-reads
+			if opened > 1 {
+				t.Fatalf("%d connections", opened)
+			}
+		}
+	}
 }

@@ -168,21 +168,21 @@ type Skill struct {
 	Dir   string // with SKILL.md and what belongs to it
 }
 
-// Skills returns the skills for the directory: those of the project, then those of the
-// user. Of two with one name the first counts.
+// Skills returns the skills for the directory: those of the user, then those of the
+// project. Of two with one name that of the user counts: nobody has to trust a project for what it has.
 func (f *Finder) Skills() []Skill {
 	dir, home := f.Dir, f.Home
 	var places []string
-	for _, d := range up(dir) {
-		for _, name := range []string{".acp", ".agents", ".claude"} {
-			places = append(places, filepath.Join(d, name, "skills"))
-		}
-	}
 	if home.Config != "" {
 		places = append(places, filepath.Join(home.Config, "skills"))
 	}
 	if home.Dir != "" {
 		places = append(places, filepath.Join(home.Dir, ".agents", "skills"), filepath.Join(home.Dir, ".claude", "skills"))
+	}
+	for _, d := range up(dir) {
+		for _, name := range []string{".acp", ".agents", ".claude"} {
+			places = append(places, filepath.Join(d, name, "skills"))
+		}
 	}
 	var all []Skill
 	for _, place := range places {
@@ -220,19 +220,19 @@ type Prompt struct {
 	text  string
 }
 
-// Prompts returns the prompts for the directory: those of the project, then those of the
-// user. Of two with one name the first counts.
+// Prompts returns the prompts for the directory: those of the user, then those of the
+// project. Of two with one name that of the user counts: nobody has to trust a project for what it has.
 func (f *Finder) Prompts() []Prompt {
 	dir, home := f.Dir, f.Home
 	var places []string
-	for _, d := range up(dir) {
-		places = append(places, filepath.Join(d, ".acp", "prompts"), filepath.Join(d, ".claude", "commands"))
-	}
 	if home.Config != "" {
 		places = append(places, filepath.Join(home.Config, "prompts"))
 	}
 	if home.Dir != "" {
 		places = append(places, filepath.Join(home.Dir, ".claude", "commands"))
+	}
+	for _, d := range up(dir) {
+		places = append(places, filepath.Join(d, ".acp", "prompts"), filepath.Join(d, ".claude", "commands"))
 	}
 	var all []Prompt
 	for _, place := range places {

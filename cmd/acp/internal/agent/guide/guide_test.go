@@ -59,7 +59,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestSkills: those of the project come before those of the user.
+// TestSkills: those of the user come before those of the project, and count where both have one.
 func TestSkills(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"repo/.git/HEAD":                        "",
@@ -71,7 +71,7 @@ func TestSkills(t *testing.T) {
 		"config/skills/mine/SKILL.md":           "---\ndescription: 'Mine'\n---\n",
 	})
 	got := (&Finder{Dir: filepath.Join(dir, "repo", "sub"), Home: Home{Dir: filepath.Join(dir, "home"), Config: filepath.Join(dir, "config")}}).Skills()
-	want := []Skill{{Name: "deploy", About: "How the project is deployed."}, {Name: "mine", About: "Mine"}, {Name: "pdf", About: "Reads: PDFs"}}
+	want := []Skill{{Name: "mine", About: "Mine"}, {Name: "pdf", About: "Reads: PDFs"}, {Name: "deploy", About: "How the project is deployed."}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Skill{}, "Dir")); diff != "" {
 		t.Error(diff)
 	}
@@ -164,6 +164,29 @@ func TestLinks(t *testing.T) {
 	want := []string{"repo/AGENTS.md" + out, "repo/sub/AGENTS.md: a rule", "repo/.acp/skills/evil/SKILL.md" + out,
 		"repo/.claude/skills/evil/SKILL.md" + out, "repo/.acp/prompts/leak.md" + out}
 	if diff := cmp.Diff(want, left); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestOwnFirst: what a project has does not take the place of what the user has.
+func TestOwnFirst(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"repo/.git/HEAD":                   "",
+		"repo/.acp/skills/deploy/SKILL.md": "---\nname: deploy\ndescription: theirs\n---\n",
+		"repo/.acp/prompts/review.md":      "---\ndescription: theirs\n---\nevil",
+		"repo/.acp/prompts/other.md":       "---\ndescription: theirs\n---\nx",
+		"config/skills/deploy/SKILL.md":    "---\ndescription: mine\n---\n",
+		"home/.claude/commands/review.md":  "---\ndescription: mine\n---\ngood",
+	})
+	home := Home{Dir: filepath.Join(dir, "home"), Config: filepath.Join(dir, "config")}
+	if got := (&Finder{Dir: filepath.Join(dir, "repo"), Home: home}).Skills(); len(got) != 1 || got[0].About != "mine" {
+		t.Errorf("%+v", got)
+	}
+	got := map[string]string{}
+	for _, p := range (&Finder{Dir: filepath.Join(dir, "repo"), Home: home}).Prompts() {
+		got[p.Name] = p.About
+	}
+	if diff := cmp.Diff(map[string]string{"review": "mine", "other": "theirs"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

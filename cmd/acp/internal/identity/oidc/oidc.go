@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -172,10 +174,15 @@ func verify(ctx context.Context, verifier *oidc.IDTokenVerifier, token string) (
 	return nil, fmt.Errorf("%w: %w", identity.ErrCredential, err)
 }
 
+// isUnseen reports whether a character of a name is not seen, or changes how others are: names are shown to those who decide.
+func isUnseen(c rune) bool {
+	return c != ' ' && !unicode.IsGraphic(c) || unicode.In(c, unicode.Zl, unicode.Zp, unicode.Cf)
+}
+
 // user returns the name of the user in a token.
 func (v *Verifier) user(claims map[string]json.RawMessage) (string, error) {
 	var name string
-	if err := json.Unmarshal(claims[v.cfg.User], &name); err != nil || name == "" || len(name) > maxUser || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+	if err := json.Unmarshal(claims[v.cfg.User], &name); err != nil || name == "" || len(name) > maxUser || strings.ContainsFunc(name, isUnseen) {
 		return "", fmt.Errorf("%w: the token has no claim %q that names the user", identity.ErrDenied, v.cfg.User)
 	}
 	if v.cfg.User == "email" {
@@ -324,10 +331,13 @@ const maxURLs = 16
 
 // RoundTrip implements [http.RoundTripper].
 func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	key := r.URL.String()
+	key := r.URL.Scheme + "://" + r.URL.Host + r.URL.EscapedPath() // a query may be a signature, which is another one each time
 	b.mu.Lock()
 	last, asked := b.last[key]
 	now := time.Now()
+	if len(b.last) >= maxURLs {
+		maps.DeleteFunc(b.last, func(_ string, at time.Time) bool { return now.Sub(at) >= refreshEvery })
+	}
 	often := asked && now.Sub(last) < refreshEvery || !asked && len(b.last) >= maxURLs
 	if !often {
 		b.last[key] = now

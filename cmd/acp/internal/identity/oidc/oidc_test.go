@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -293,4 +294,53 @@ func TestNew(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
+}
+
+// TestUnseen: a name with characters that are not seen, or that change how others are shown, is none.
+func TestUnseen(t *testing.T) {
+	v := &Verifier{cfg: Config{User: "sub"}}
+	for name, ok := range map[string]bool{
+		"ann": true, "Ann Öz": true, "李": true, "ann\u202e": false, "a\u200bnn": false, "a\u2066n": false, "a\u2028b": false, "\ufeffann": false, "a\tb": false, "a\u007f": false,
+	} {
+		raw, err := json.Marshal(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.user(map[string]json.RawMessage{"sub": raw}); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+type answers struct{}
+
+func (answers) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+}
+
+// TestBoundedForgets: URLs that differ in a signature are one, and those that were asked long ago are forgotten.
+func TestBoundedForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bounded{next: answers{}, last: make(map[string]time.Time)}
+		get := func(url string) error {
+			r, err := http.NewRequest(http.MethodGet, url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = b.RoundTrip(r)
+			return err
+		}
+		for i := range 40 {
+			if err := get(fmt.Sprintf("https://issuer.example/keys?sig=%d", i)); err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+			time.Sleep(refreshEvery)
+			if err := get(fmt.Sprintf("https://issuer.example/keys/%d", i)); err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		if len(b.last) > maxURLs {
+			t.Errorf("%d", len(b.last))
+		}
+	})
 }
