@@ -22,7 +22,7 @@ END;
 CREATE TRIGGER IF NOT EXISTS maker_ticket AFTER DELETE ON ticket BEGIN DELETE FROM maker WHERE made = OLD.id; END;
 `
 
-// made notes which device has made a ticket or another device; "" is none.
+// made notes which device has made a ticket or another device; "" means none.
 func made(ctx context.Context, tx *sql.Tx, id, by string) error {
 	if by == "" {
 		return nil
