@@ -224,7 +224,10 @@ func (d *deed) doubtful(r *rule) string {
 
 // unmatched says why no rule matches.
 func (d *deed) unmatched(p *Policy) string {
+	name := d.places.protects(d.req)
 	switch {
+	case name != "":
+		return "it changes a file that other programs go by, and no rule names " + name
 	case d.writes:
 		return "it writes to a file, which no rule allows"
 	case d.line != nil && d.line.parsed != nil && d.part < 0 && d.line.parsed.Unsure != "":
@@ -247,6 +250,9 @@ func (d *deed) matches(r *rule) match {
 		return matchNo
 	}
 	m := r.matches(d, d.req)
+	if d.also != nil && r.Effect == EffectAllow && !d.line.allowedBy(r, -1) && !r.allowsProtected(d, d.req) {
+		return m
+	}
 	if d.also != nil && (len(r.commands) == 0 && len(r.paths) == 0 || r.Effect == EffectAllow && d.line.allowedBy(r, -1)) {
 		// What a rule says about everything that is run, or about the line to the
 		// letter, it says about this.

@@ -14,7 +14,7 @@ import (
 // and to deny or ask one.
 func TestLinks(t *testing.T) {
 	dir := realDir(t)
-	work, ssh := filepath.Join(dir, "work"), filepath.Join(dir, "home", ".ssh")
+	work, ssh := filepath.Join(dir, "work"), filepath.Join(dir, "home", ".keys")
 	put(t, filepath.Join(work, "src", "a.go"), "x")
 	put(t, filepath.Join(ssh, "id"), "x")
 	link(t, ssh, filepath.Join(work, "docs"))
@@ -47,11 +47,11 @@ func TestLinks(t *testing.T) {
 		{"both are allowed", allow, dir + "/**", work, in("docs/id"), allow},
 
 		{"denied where it leads", deny, ssh + "/**", work, in("docs/id"), deny},
-		{"denied where a file leads", deny, "**/.ssh/**", work, in("key"), deny},
+		{"denied where a file leads", deny, "**/.keys/**", work, in("key"), deny},
 		{"denied by its name", deny, "./docs/**", work, in("docs/id"), deny},
-		{"denied where a new file would be", deny, "**/.ssh/**", work, in("docs/new"), deny},
-		{"denied, and perhaps it is that", deny, "**/.ssh/**", work, in("nowhere"), ask},
-		{"asked where it leads", ask, "**/.ssh/**", work, in("docs/id"), ask},
+		{"denied where a new file would be", deny, "**/.keys/**", work, in("docs/new"), deny},
+		{"denied, and perhaps it is that", deny, "**/.keys/**", work, in("nowhere"), ask},
+		{"asked where it leads", ask, "**/.keys/**", work, in("docs/id"), ask},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rules := []Rule{{Effect: tt.effect, Paths: []string{tt.pattern}}}

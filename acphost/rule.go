@@ -28,9 +28,13 @@ import (
 //	                           without any, Kinds names   kind execute, too
 //	                           execute, or there are no
 //	                           conditions
+//	a protected file is        a pattern must name it,    always
+//	edited, deleted or moved   without wildcards, or
+//	                           there are no conditions
 //
-// A path has two names: the one that is spelled and the one that it leads to when
-// links are followed. See [Policy.Resolve].
+// Protected files are those that other programs go by, such as .git/** and AGENTS.md: see
+// [Request.Protects]. A path has two names: the one that is spelled and the one that it
+// leads to when links are followed. See [Policy.Resolve].
 //
 // A rule with Commands or CommandRegexps looks at each command of a line. With
 // [Policy.Commands] these are:
@@ -280,6 +284,9 @@ func (r *rule) matches(d *deed, req *Request) match {
 	}
 	if len(r.paths) > 0 && all > matchNo {
 		all = min(all, r.matchPaths(d, req))
+	}
+	if r.Effect == EffectAllow && all > matchNo && !r.allowsProtected(d, req) {
+		return matchNo
 	}
 	return all
 }

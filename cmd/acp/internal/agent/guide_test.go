@@ -87,3 +87,26 @@ func TestGuidanceHeldBack(t *testing.T) {
 		})
 	}
 }
+
+// TestProtectedFiles: neither the mode auto nor an answer “always” is about files that other programs go by; the
+// mode full is.
+func TestProtectedFiles(t *testing.T) {
+	files := []string{".git/hooks/post-commit", ".git/config", ".envrc", ".vscode/tasks.json", ".acp.toml", ".mcp.json", "AGENTS.md", ".acp/skills/x/SKILL.md", ".claude/commands/x.md"}
+	for mode, want := range map[string]int{modeAuto: len(files), modeFull: 0, modeAsk: len(files) + 1} {
+		k := start(t, 2)
+		k.answer = func(r *acp.PermissionRequest) acp.PermissionDecision { return r.AllowAlways() }
+		k.tell("/mode " + mode)
+		k.tell("/edit main.go one => two") // in the mode ask, this is what is always allowed
+		for _, file := range files {
+			k.tell("/write " + file + " x")
+		}
+		if len(k.asked) != want {
+			t.Errorf("%s: asked %d times, want %d: %q", mode, len(k.asked), want, k.asked)
+		}
+		for _, file := range files {
+			if _, err := os.Stat(filepath.Join(k.cwd, filepath.FromSlash(file))); err != nil {
+				t.Errorf("%s: %v", mode, err)
+			}
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
@@ -121,6 +122,10 @@ func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Qu
 	if v.Effect == acphost.EffectDeny && !s.agent.told {
 		return forbidden(v)
 	}
+	req := q.Request
+	req.Cwd = s.acp.Cwd()
+	name := req.Protects()
+	guards := name != "" // neither the mode auto nor an earlier answer is about these files
 	s.mu.Lock()
 	mode := s.mode
 	answer, known := s.answers[q.About]
@@ -130,12 +135,16 @@ func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Qu
 	case mode == modeReadOnly && q.About != tool.AboutRead && q.About != tool.AboutSearch:
 		return &tool.Refusal{Why: "Not done: the session is in read-only mode. Change that with /mode ask."}
 	case tool.Restricts(v), once:
-	case mode == modeFull, mode == modeAuto && q.About == tool.AboutEdit:
+	case mode == modeFull:
 		return nil
-	case known && answer:
+	case guards:
+	case mode == modeAuto && q.About == tool.AboutEdit, known && answer:
 		return nil
 	case known:
 		return &tool.Refusal{Why: "Not done: you said to always reject this in the session. Choosing a mode, for example with /mode ask, forgets that."}
+	}
+	if guards {
+		p.Description = strings.TrimSpace(p.Description + " Other programs go by " + prose.Inline(name) + ", so this is asked each time.")
 	}
 	p.Options = []acp.PermissionOption{
 		{OptionID: "allow_once", Name: "Allow", Kind: acp.PermissionOptionKindAllowOnce},
@@ -143,7 +152,7 @@ func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Qu
 		{OptionID: "reject_once", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
 		{OptionID: "reject_always", Name: "Always reject " + q.Always + " in this session", Kind: acp.PermissionOptionKindRejectAlways},
 	}
-	if tool.Restricts(v) || once { // the next time it has to be asked again
+	if tool.Restricts(v) || once || guards { // the next time it has to be asked again
 		p.Options = []acp.PermissionOption{p.Options[0], p.Options[2]}
 	}
 	d, err := call.Ask(p)

@@ -111,6 +111,12 @@ A value in double quotes may contain any character. Deny rules are applied first
 the rules of the policy file, then allow rules, and finally the setting
 ` + "`permissions.default`" + `.
 
+Some files are protected, because other programs go by them: hooks and settings of git,
+the files that shells, editors and agents read when they start, and what instructs agents
+(` + "`.git/**`" + `, ` + "`.envrc`" + `, ` + "`.bashrc`" + `, ` + "`.vscode/**`" + `, ` + "`.mcp.json`" + `, ` + "`.acp*`" + `, ` + "`AGENTS.md`" + `, ` + "`SKILL.md`" + ` …).
+To allow a change of such a file, write a path that names it without wildcards in the
+name, as ` + "`path:**/AGENTS.md`" + ` does; ` + "`kind:edit`" + ` and ` + "`path:**`" + ` do not cover it, and the rule ` + "`*`" + ` does.
+
 ### Commands
 
 A command line is split into commands as Bash would split it. One command that a deny

@@ -1,0 +1,140 @@
+package acphost
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/goacp/acp/acpv2"
+)
+
+// Names of files and directories that other programs go by: what is in them runs with the next command of the
+// user, or instructs the next agent. A * stands for any text.
+var (
+	// protectedNames protect what has them, and all that is below.
+	protectedNames = strings.Fields(`.git git~1 .husky .githooks .acp* .mcp.json
+		.claude .codex .cursor .gemini .qwen .agents .kiro .opencode .windsurf .continue .roo .clinerules .github/copilot-instructions.md .github/instructions
+		AGENTS.md AGENTS.override.md CLAUDE.md CLAUDE.local.md GEMINI.md QWEN.md SKILL.md .cursorrules .windsurfrules .goosehints opencode.json opencode.jsonc
+		.vscode .idea .zed .fleet .devcontainer .devcontainer.json *.code-workspace .nvim.lua .nvimrc .exrc .vimrc .dir-locals.el
+		.envrc .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .logout
+		.config/fish .config/git .config/acp .config/autostart .config/systemd .gitconfig .gitmodules .npmrc .ssh .pre-commit-config.yaml lefthook.yml lefthook.yaml
+		LaunchAgents LaunchDaemons`)
+	// gitHooks are names that protect a file in a directory called hooks.
+	gitHooks = strings.Fields(`applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit
+		pre-rebase post-checkout post-merge pre-push pre-receive update proc-receive post-receive post-update reference-transaction push-to-checkout
+		pre-auto-gc post-rewrite sendemail-validate fsmonitor-watchman post-index-change`)
+)
+
+// Protects returns the name for which a request that edits, deletes or moves files is about a protected file, or
+// "" if it is not: hooks and settings of git, of shells, of editors and of agents, and what instructs agents. A
+// rule allows that only if it has no conditions, or a pattern that names the file: one in which the name stands
+// without wildcards. Rules that allow all edits, or all files below a directory, do not. Below the working
+// directory of the request only names below it count.
+func (r *Request) Protects() string { return (&places{policy: new(Policy)}).protects(r) }
+
+// protects is [Request.Protects] for the paths as they are spelled and as links have them.
+func (at *places) protects(req *Request) string {
+	if !changes(req.Kind) && !slices.ContainsFunc(req.EarlierKinds, changes) {
+		return ""
+	}
+	for _, path := range req.Paths {
+		p := at.place(path, req.Cwd)
+		for _, pair := range [][2]string{{p.path, p.cwd}, {p.real, p.inCwd}} {
+			if name, _ := protectedIn(pair[0], pair[1]); name != "" {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// changes reports whether tools of a kind change files.
+func changes(kind string) bool {
+	switch acpv2.ToolKind(kind) {
+	case acpv2.ToolKindEdit, acpv2.ToolKindDelete, acpv2.ToolKindMove:
+		return true
+	}
+	return false
+}
+
+// protectedIn returns the protected name in a path with slashes, as it is written there, and the path up to it; or
+// "".
+func protectedIn(path, cwd string) (name, upTo string) {
+	names, from := strings.Split(path, "/"), 0
+	if rel, ok := within(filepath.FromSlash(cwd), filepath.FromSlash(path)); ok && cwd != "" {
+		from = len(names) - len(strings.Split(filepath.ToSlash(rel), "/"))
+	}
+	for i := from; i < len(names); i++ {
+		for _, n := range []int{1, 2} {
+			if i+n > len(names) {
+				continue
+			}
+			if name := strings.Join(names[i:i+n], "/"); isProtected(name) {
+				return name, strings.Join(names[:i+n], "/")
+			}
+		}
+	}
+	return "", ""
+}
+
+// isProtected reports whether a name, or two with a slash, are in the list. Some file systems do not regard case,
+// signs that are not visible, and dots and spaces at the end.
+func isProtected(name string) bool {
+	name = strings.Map(func(c rune) rune {
+		if unicode.Is(unicode.Cf, c) {
+			return -1
+		}
+		return c
+	}, name)
+	name = strings.ToLower(strings.TrimRight(name, ". "))
+	if dir, hook, ok := strings.Cut(name, "/"); ok && dir == "hooks" && slices.Contains(gitHooks, hook) {
+		return true
+	}
+	return slices.ContainsFunc(protectedNames, func(p string) bool {
+		before, after, star := strings.Cut(strings.ToLower(p), "*")
+		if !star {
+			return name == before
+		}
+		return len(name) >= len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after)
+	})
+}
+
+// allowsProtected reports whether a rule that allows may do so for a request that is about protected files: it
+// has no conditions, or its patterns name each of these.
+func (r *rule) allowsProtected(d *deed, req *Request) bool {
+	if len(r.Kinds)+len(r.paths)+len(r.cwd)+len(r.commands)+len(r.servers) == 0 || d.places.protects(req) == "" {
+		return true
+	}
+	for _, path := range req.Paths {
+		p := d.places.place(path, req.Cwd)
+		for _, pair := range [][2]string{{p.path, p.cwd}, {p.real, p.inCwd}} {
+			name, upTo := protectedIn(pair[0], pair[1])
+			if name != "" && !slices.ContainsFunc(r.Paths, func(pattern string) bool { return namesPath(pattern, name, upTo, pair[1]) }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// namesPath reports whether a pattern has a name without wildcards where a path ends with it.
+func namesPath(pattern, name, path, cwd string) bool {
+	for _, name := range []string{name, escapeGlob(name)} {
+		for at := 0; ; {
+			i := strings.Index(pattern[at:], name)
+			if i < 0 {
+				break
+			}
+			begin := at + i
+			at = begin + len(name)
+			if begin > 0 && pattern[begin-1] != '/' || at < len(pattern) && pattern[at] != '/' {
+				continue
+			}
+			if g, err := newPathGlob(pattern[:at], false); err == nil && g.matches(path, cwd) {
+				return true
+			}
+		}
+	}
+	return false
+}
