@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +26,12 @@ type Exec struct {
 	Args    []string      // without the program's name
 	Dir     string        // absolute; "" is the session's working directory
 	Env     []EnvVariable // in addition to the environment there is
+	// Environ is the environment there is, as NAME=value; nil means that of this
+	// process. A terminal that the client lends has the client's.
+	Environ []string
+	// Hide are texts that the output must not contain: “•••” is put in the place of
+	// each. An empty one hides nothing.
+	Hide []string
 	// Line is the command as a terminal of the agent's shows it; "" means Command
 	// and Args, joined by spaces.
 	Line string
@@ -51,12 +58,15 @@ type Terminal struct {
 
 	lent  *lentTerminal // where it runs, or
 	child *child        // what runs here
+	hide  []string      // of what is lent
 }
 
 // child is a command that runs here.
 type child struct {
 	p    *process.Process
 	done chan struct{} // closed when its end was reported
+
+	hide hiding // of report
 
 	mu   sync.Mutex
 	tail *process.Tail
@@ -106,13 +116,20 @@ func (o *Output) run(e Exec, show func(TerminalID) error) (*Terminal, error) {
 		e.Line = strings.Join(append([]string{e.Command}, e.Args...), " ")
 	}
 	if lent := o.s.c.peer.Load().proto.clientTerminals(); lent != nil {
-		return o.runLent(lent, e, show)
+		t, err := o.runLent(lent, e, show)
+		if t != nil {
+			t.hide = e.Hide
+		}
+		return t, err
 	}
 	return o.runHere(e, show)
 }
 
 func (o *Output) runHere(e Exec, show func(TerminalID) error) (*Terminal, error) {
-	env := os.Environ()
+	env := slices.Clip(e.Environ)
+	if env == nil {
+		env = os.Environ()
+	}
 	for _, v := range e.Env {
 		env = append(env, v.Name+"="+v.Value)
 	}
@@ -122,7 +139,7 @@ func (o *Output) runHere(e Exec, show func(TerminalID) error) (*Terminal, error)
 	if err != nil {
 		return nil, fmt.Errorf("acp: run: %w", err)
 	}
-	c := &child{p: p, done: make(chan struct{}), tail: process.NewTail(e.OutputLimit)}
+	c := &child{p: p, done: make(chan struct{}), tail: process.NewTail(e.OutputLimit), hide: hiding{texts: e.Hide}}
 	t := &Terminal{o: o, id: e.ID, child: c}
 	o.s.setCancel(terminalCancelKey(t.id), func() { _ = p.End(context.Background()) })
 	err = o.Send(&TerminalUpdate{
@@ -157,11 +174,11 @@ func (t *Terminal) report() {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := c.p.Stdout().Read(buf)
-		if n > 0 {
+		if data := c.hide.next(buf[:n], err != nil); len(data) > 0 {
 			c.mu.Lock()
-			_, _ = c.tail.Write(buf[:n]) // never fails
+			_, _ = c.tail.Write(data) // never fails
 			c.mu.Unlock()
-			_ = t.o.Send(&TerminalOutputChunk{TerminalID: t.id, Data: base64.StdEncoding.EncodeToString(buf[:n])})
+			_ = t.o.Send(&TerminalOutputChunk{TerminalID: t.id, Data: base64.StdEncoding.EncodeToString(data)})
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
@@ -291,7 +308,11 @@ func (t *Terminal) Wait() (*TerminalExitStatus, error) {
 // State returns the output so far and, after the end, the exit status.
 func (t *Terminal) State() (*TerminalState, error) {
 	if t.lent != nil {
-		return t.lent.output(t.o.ctx, t.o.s)
+		s, err := t.lent.output(t.o.ctx, t.o.s)
+		if s != nil {
+			s.Output = string((&hiding{texts: t.hide}).next([]byte(s.Output), true))
+		}
+		return s, err
 	}
 	c := t.child
 	c.mu.Lock()

@@ -30,6 +30,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/withheld"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -60,6 +61,8 @@ type Options struct {
 	Limits loop.Limits
 	// Session is what a session may cost in all; 0 is no limit. No request is sent once it has.
 	Session float64
+	// Keys are kept from commands and MCP servers; nil means none.
+	Keys *withheld.Keys
 }
 
 // DefaultDir returns the directory in which the program keeps the agent's sessions, or ""
@@ -91,7 +94,7 @@ func New(o Options) (*acp.Agent, error) {
 	}
 	b := &builtin{
 		store: newStore(o.Dir), log: o.Logger, policy: o.Policy, told: o.Told,
-		models: o.Models, limits: o.Limits, most: o.Session, web: tool.NewWeb(false), home: o.Home,
+		models: o.Models, limits: o.Limits, most: o.Session, web: tool.NewWeb(false), home: o.Home, keys: o.Keys,
 	}
 	prompts := acp.SystemPromptNone
 	if o.Models != nil {
@@ -139,6 +142,7 @@ type builtin struct {
 	most   float64 // that a session may cost
 	web    *http.Client
 	home   guide.Home
+	keys   *withheld.Keys
 
 	mu   sync.Mutex
 	open map[*acp.AgentConn]int          // sessions

@@ -254,7 +254,7 @@ func (k *task) demoTerminal(string, string) {
 		return
 	}
 	_ = c.SetStatus(acp.ToolCallStatusInProgress)
-	if _, err := tool.Exec(c, line, dir); err != nil {
+	if _, err := tool.Exec(c, k.s.agent.keys, line, dir); err != nil {
 		if k.ctx.Err() == nil {
 			tool.Fail(c, err)
 		}

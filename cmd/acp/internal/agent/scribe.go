@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/withheld"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -71,6 +72,8 @@ func (w *scribe) Files() *tool.Files {
 	}
 	return &w.s.files
 }
+func (w *scribe) Keys() *withheld.Keys { return w.s.agent.keys }
+
 func (w *scribe) Cwd() string     { return w.s.acp.Cwd() }
 func (w *scribe) Roots() []string { return w.s.roots() }
 

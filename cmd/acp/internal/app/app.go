@@ -128,7 +128,7 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front backend.Fronte
 		Cwd:   a.Cwd, Roots: a.Roots,
 		MCP: servers, Policy: policy, Store: kept, By: a.By, Front: logged(front, a.logger(), agent.Name),
 		Returns: a.Returns, Connect: cfg.Timeouts.Connect, Slow: cfg.Timeouts.Slow,
-		Logger: a.logger(),
+		Logger: a.logger(), Environ: a.Keys(cfg).Environ(),
 	}
 	hc.Memory = Memory(cfg)
 	if agent.Builtin {

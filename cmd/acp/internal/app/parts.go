@@ -20,6 +20,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/cmd/acp/internal/withheld"
 )
 
 // storeDir is the name of the store in the data directory.
@@ -345,7 +346,7 @@ func (a *App) BuiltIn(ctx context.Context) (*acp.Agent, error) {
 			return nil, err
 		}
 		// Its client is this program, which applies the same policy and informs the user.
-		o := builtin.Options{Version: a.Version, Logger: a.Logger, Policy: policy, Told: true}
+		o := builtin.Options{Version: a.Version, Logger: a.Logger, Policy: policy, Told: true, Keys: a.Keys(cfg)}
 		if !cfg.Store.Off {
 			o.Dir = builtin.DefaultDir()
 		}
@@ -354,6 +355,25 @@ func (a *App) BuiltIn(ctx context.Context) (*acp.Agent, error) {
 		}
 		return builtin.New(o)
 	})
+}
+
+// Keys returns the keys in the environment, which no command gets: those of providers, and this program's own.
+func (a *App) Keys(cfg *config.Config) *withheld.Keys {
+	environ := a.Environ
+	if environ == nil {
+		environ = os.Environ()
+	}
+	var named []string
+	for _, p := range catalog.Providers() {
+		named = append(named, p.Keys...)
+	}
+	for _, p := range cfg.Providers {
+		named = append(named, withheld.Variables(p.Key)...)
+	}
+	for _, agent := range cfg.Agents {
+		named = append(named, agent.TokenEnv)
+	}
+	return withheld.Of(environ, named, cfg.Model.PassEnv)
 }
 
 // UseModel sets the language model that the settings name, if they do, and its limits.

@@ -14,7 +14,11 @@ func (a *App) Served(dir string) (*acp.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := builtin.Options{Dir: dir, Version: a.Version, Logger: a.Logger, Policy: policy}
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	o := builtin.Options{Dir: dir, Version: a.Version, Logger: a.Logger, Policy: policy, Keys: a.Keys(cfg)}
 	if err := a.UseModel(&o); err != nil {
 		return nil, err
 	}

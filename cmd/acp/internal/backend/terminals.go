@@ -26,6 +26,7 @@ func newTerminals(l *link, cwd string, roots []string) *terminals {
 	if pty.Available {
 		t.PTY = pty.Terminals{}
 	}
+	t.Env = l.host.cfg.Environ
 	t.Permit = l.host.permitCommand
 	t.Watch = func(e acphost.TerminalEvent) { l.host.watchTerminal(t, e) }
 	return t

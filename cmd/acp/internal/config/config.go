@@ -82,6 +82,8 @@ type Model struct {
 	// Record is a file: see package model/cassette.
 	Record      string `koanf:"record" path:"file" help:"file to which the answers of the model are appended, for --model cassette:FILE"`
 	MaxRequests int    `koanf:"max_requests" help:"how often a prompt may ask the model; 0 is 200 times"`
+	// PassEnv are keys that commands get in spite of that.
+	PassEnv []string `koanf:"pass_env" help:"environment variables with keys that commands and MCP servers get all the same"`
 }
 
 // A Provider is a service or a server that has language models. Its name is that of one that is known,

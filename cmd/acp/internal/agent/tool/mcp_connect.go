@@ -102,7 +102,7 @@ func (v *Servers) get(ctx context.Context, env Env, s acp.MCPServer, key string)
 		// It belongs to the session: whoever asks for it first may give up.
 		var own context.Context
 		own, c.cancel = context.WithCancel(env.Session().Context())
-		go c.connect(own, env.Cwd(), s)
+		go c.connect(own, env, s)
 	}
 	v.mu.Unlock()
 	select {
@@ -150,9 +150,9 @@ func (v *Servers) Close() {
 }
 
 // connect makes the connection. ctx is the session's.
-func (c *connection) connect(ctx context.Context, cwd string, s acp.MCPServer) {
+func (c *connection) connect(ctx context.Context, env Env, s acp.MCPServer) {
 	defer close(c.made)
-	transport, release, err := transportOf(ctx, cwd, s)
+	transport, release, err := transportOf(ctx, env.Cwd(), env.Keys().Environ(), s)
 	if err != nil {
 		c.cancel()
 		c.err = err
@@ -181,10 +181,12 @@ func (c *connection) connect(ctx context.Context, cwd string, s acp.MCPServer) {
 }
 
 // transportOf returns how a server is reached, and what releases that.
-func transportOf(ctx context.Context, cwd string, s acp.MCPServer) (t mcp.Transport, release func(), err error) {
+func transportOf(ctx context.Context, cwd string, environ []string, s acp.MCPServer) (t mcp.Transport, release func(), err error) {
 	switch s := s.(type) {
 	case *acp.MCPServerStdio:
-		environ := os.Environ()
+		if environ == nil {
+			environ = os.Environ()
+		}
 		for _, v := range s.Env {
 			environ = append(environ, v.Name+"="+v.Value)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/withheld"
 )
 
 // shell returns how a line is run.
@@ -73,7 +74,7 @@ func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 	if in.Seconds >= 0 {
 		return c.runJob(own, line, dir, &in), nil
 	}
-	state, err := exec(c.h, line, dir)
+	state, err := exec(c.h, c.env.Keys(), line, dir)
 	switch {
 	case own.Err() != nil:
 		res := c.cancelled("The command was cancelled.")
@@ -88,8 +89,7 @@ func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 // runJob runs a command that may become a job. It belongs to the session, not to the
 // call.
 func (c *call) runJob(own context.Context, line, dir string, in *RunInput) Result {
-	name, args := shell(line)
-	t, err := c.env.Session().Run(acp.Exec{Command: name, Args: args, Line: line, Dir: dir})
+	t, err := c.env.Session().Run(command(c.env.Keys(), line, dir))
 	if err != nil {
 		return c.failed(err)
 	}
@@ -183,6 +183,10 @@ func (c *call) ran(state *acp.TerminalState, exit *acp.TerminalExitStatus) Resul
 	if ok {
 		return c.done(said)
 	}
+	if names := c.env.Keys().Names(); len(names) > 0 {
+		note := " These variables, which hold keys, were withheld from it: " + prose.OneLine(strings.Join(names, ", "), 300) + "."
+		said, c.found = said+note, c.found+note
+	}
 	c.status(acp.ToolCallStatusFailed)
 	return Result{Said: said, Text: c.found, Status: acp.ToolCallStatusFailed}
 }
@@ -205,8 +209,8 @@ func exitText(exit *acp.TerminalExitStatus) (said string, ok bool) {
 
 // Exec runs a line of the shell to its end, in a terminal that the call shows: the
 // client's, if it lends one, otherwise one of the agent's.
-func Exec(h *acp.ToolCallHandle, line, dir string) (*acp.TerminalExitStatus, error) {
-	state, err := exec(h, line, dir)
+func Exec(h *acp.ToolCallHandle, keys *withheld.Keys, line, dir string) (*acp.TerminalExitStatus, error) {
+	state, err := exec(h, keys, line, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +218,12 @@ func Exec(h *acp.ToolCallHandle, line, dir string) (*acp.TerminalExitStatus, err
 }
 
 // exec is Exec with what was printed, also if the command was given up.
-func exec(h *acp.ToolCallHandle, line, dir string) (*acp.TerminalState, error) {
+func exec(h *acp.ToolCallHandle, keys *withheld.Keys, line, dir string) (*acp.TerminalState, error) {
+	return h.Exec(command(keys, line, dir))
+}
+
+// command returns what runs a line of the shell, without keys.
+func command(keys *withheld.Keys, line, dir string) acp.Exec {
 	name, args := shell(line)
-	return h.Exec(acp.Exec{Command: name, Args: args, Line: line, Dir: dir})
+	return acp.Exec{Command: name, Args: args, Line: line, Dir: dir, Environ: keys.Environ(), Hide: keys.Values()}
 }

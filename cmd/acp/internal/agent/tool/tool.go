@@ -22,6 +22,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/agent/edit"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/withheld"
 )
 
 // A Tool does one thing. The tools are values that are never changed.
@@ -76,6 +77,8 @@ type Env interface {
 	Skill(name string) (dir string, ok bool)
 	// Web reads pages of the web.
 	Web() *http.Client
+	// Keys are kept from commands and servers; nil means none.
+	Keys() *withheld.Keys
 	Cwd() string     // of the session
 	Roots() []string // the directories of the session, Cwd first
 	// Ignores reports whether searches leave out what .gitignore files name.

@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/cmd/acp/internal/withheld"
 	"github.com/goacp/acp/internal/leaktest"
 )
 
@@ -47,6 +48,7 @@ func (b *bench) Skill(name string) (string, bool) {
 	return filepath.Join(b.cwd, "skills", name), name == "known"
 }
 func (b *bench) Web() *http.Client            { return b.web }
+func (b *bench) Keys() *withheld.Keys         { return nil }
 func (b *bench) Cwd() string                  { return b.cwd }
 func (b *bench) Roots() []string              { return []string{b.cwd} }
 func (b *bench) Ignores() bool                { return b.ignores }
