@@ -77,7 +77,7 @@ func runsSQLite(text string) bool {
 		}
 	}
 	text = strings.ToLower(text)
-	for _, f := range []string{"load_extension", "writefile", "edit(", "copy", "install ", "attach"} {
+	for _, f := range []string{"load_extension", "writefile", "edit(", "copy", "install ", "attach", "vacuum", "export", "load "} {
 		if strings.Contains(text, f) {
 			return true
 		}

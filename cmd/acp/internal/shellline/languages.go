@@ -2,6 +2,7 @@ package shellline
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -144,8 +145,10 @@ func (s *scan) module(n int, words []word, i, at int) {
 	case "timeit", "pdb", "code", "trace", "cProfile", "profile", "runpy", "asyncio", "sqlite3", "IPython", "tarfile", "zipfile", "shutil":
 		s.unsure("the module " + name + " runs text")
 	}
-	if t := toolOf()[name]; t != nil {
-		for _, o := range t.find(words[i:]) {
+	if toolOf()[name] != nil || moreOf()[name] != nil {
+		inner := slices.Clone(words[i:])
+		inner[0].Text = name
+		for _, o := range optionsOf(inner, 0) {
 			o.Word += i
 			s.part(n).Options = append(s.part(n).Options, o)
 		}

@@ -35,6 +35,7 @@ func allPrograms() map[string]func(s *scan, n int, words []word) {
 		"ssh":  (*scan).ssh,
 		"git":  (*scan).git,
 		"curl": (*scan).curl,
+		"acp":  (*scan).acp,
 		"make": (*scan).make, "gmake": (*scan).make,
 		"socat": func(s *scan, _ int, words []word) {
 			s.says(words, "socat runs what an address names", func(t string) bool {
@@ -129,6 +130,43 @@ func (s *scan) make(n int, words []word) {
 			}
 		}
 	}
+}
+
+// acp examines what this program starts: an agent after --, and whatever else its words say.
+func (s *scan) acp(n int, words []word) {
+	s.part(n).Opaque = true
+	for i, w := range words {
+		if w.Text == "--" && i+1 < len(words) {
+			s.inside(n, i+1, nil, words[i+1:])
+			return
+		}
+	}
+}
+
+// pushes returns the other forms of a command that does what git push does.
+func pushes(name string, words []word) []acphost.CommandForm {
+	if len(words) < 2 {
+		return nil
+	}
+	git := func(list ...string) []acphost.CommandForm {
+		f := acphost.CommandForm{}
+		for _, t := range list {
+			f.Words = append(f.Words, acphost.CommandWord{Text: t, Source: t})
+		}
+		return []acphost.CommandForm{f}
+	}
+	if name == "hub" {
+		f := git("git")
+		f[0].Words = append(f[0].Words, plain(words[1:])...)
+		return f
+	}
+	for i := 1; name == "git" && i+1 < len(words); i++ {
+		switch words[i].Text + " " + words[i+1].Text {
+		case "lfs push", "svn dcommit", "p4 submit":
+			return git("git", "push")
+		}
+	}
+	return nil
 }
 
 // filled returns the words of a command in which {} stands for the name of a file, which begins

@@ -31,9 +31,8 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 		return
 	}
 	t := toolOf()[name]
-	if t != nil {
-		part.Options = t.find(words)
-		part.In = elsewhere(part.Options, words)
+	if part.Options = optionsOf(words, 0); t != nil {
+		part.In = elsewhere(t.find(words), words)
 	}
 	if c := commanderOf()[name]; c != nil {
 		part.Forms = c.forms(words)
@@ -46,6 +45,7 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 		}
 	}
 	w := wrapperOf()[name]
+	part.Forms = append(part.Forms, pushes(name, words)...)
 	part.Opaque = t != nil && t.runsSome(part.Options) || t == nil && w == nil && !known()[name] && programs()[name] == nil
 	n := s.add(part)
 	if n == 0 {

@@ -33,7 +33,7 @@ const knownNames = `
 	cmake ctest meson ninja bazel mvn gradle gradlew javac java kotlinc dotnet composer phpunit rspec rubocop bundle gem
 	terraform helm ansible-playbook aws gcloud az heroku systemctl journalctl service brew apt apt-get apt-cache dpkg
 	dnf yum rpm pacman apk snap sqlite3 psql mysql redis-cli mongosh shellcheck shfmt hadolint markdownlint cloc tokei
-	pandoc convert ffmpeg open xdg-open pbcopy pbpaste tput clear reset nano mysqldump pg_dump acp
+	pandoc convert ffmpeg open xdg-open pbcopy pbpaste tput clear reset nano mysqldump pg_dump
 `
 
 // base returns the name of a program without its directory, as the tables have it.
@@ -54,7 +54,7 @@ func tableName(name string) string {
 
 // inTables reports whether a table has a program.
 func inTables(name string) bool {
-	return toolOf()[name] != nil || wrapperOf()[name] != nil || known()[name] || programs()[name] != nil || builtins()[name] != nil
+	return toolOf()[name] != nil || moreOf()[name] != nil || wrapperOf()[name] != nil || known()[name] || programs()[name] != nil || builtins()[name] != nil
 }
 
 // isStandard reports whether a name stands for a program of the system and not for some file.

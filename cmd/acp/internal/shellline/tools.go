@@ -30,6 +30,7 @@ type tool struct {
 	flags  string // options before the first operand that have no value
 	global bool   // options count only before the first operand
 	later  string // options that count after it, if global
+	script bool   // what follows the first operand is for that
 
 	words  string // first operands that run something or change settings; a+b is the second after the first
 	sets   bool   // NAME=value is an option
@@ -79,7 +80,7 @@ var tools = []tool{
 	{names: "bun", source: "https://bun.com/docs/runtime", runs: "-r --preload --require --import -e --eval -p --print", moves: "--cwd --config -c", words: "x exec create run", opaque: true},
 	{names: "deno", source: "https://docs.deno.com/runtime/reference/cli/", moves: "--config --import-map -c", runs: "--preload --import", words: "eval run repl task x jupyter install", opaque: true},
 	{names: "node nodejs", whole: true, source: "https://nodejs.org/api/cli.html", runs: "--test-reporter --test-global-setup --experimental-config-file --experimental-default-config-file --snapshot-blob --openssl-config --experimental-sea-config --build-snapshot-config -r --require --import --loader --experimental-loader --env-file --inspect --inspect-brk", writes: "--cpu-prof-dir --heap-prof-dir --diagnostic-dir --report-directory --trace-event-file-pattern --redirect-warnings"},
-	{names: "python python2 python3 pypy pypy3", source: "https://docs.python.org/3/using/cmdline.html", runs: "-c", global: true, values: "WXm"},
+	{names: "python python2 python3 pypy pypy3", source: "https://docs.python.org/3/using/cmdline.html", runs: "-c", global: true, script: true, values: "WXm"},
 	{names: "pytest", source: "https://docs.pytest.org/en/stable/reference/reference.html#command-line-flags", runs: "-p -c --config-file --pdbcls -o --override-ini", moves: "--rootdir --confcutdir", writes: "--basetemp --junitxml --junit-xml --log-file --report-log --resultlog --pastebin", values: "kmnrW"},
 	{names: "uv poetry pipenv hatch pdm rye conda mamba micromamba", source: "https://docs.astral.sh/uv/reference/cli/", moves: "--directory --project -C", words: "run x exec tool shell", opaque: true},
 	{names: "bundle", source: "https://bundler.io/man/bundle-exec.1.html", words: "exec config", opaque: true},
@@ -148,7 +149,7 @@ var tools = []tool{
 	{names: "xmllint", source: "https://gnome.pages.gitlab.gnome.org/libxml2/xmllint.html", style: single, runs: "-shell -load-trace", writes: "-output -o"},
 	{names: "iconv shuf gshuf", source: "iconv(1), shuf(1)", writes: "-o --output", values: "ftn"},
 	{names: "xxd", source: "xxd(1)", most: 1, values: "clgosno"},
-	{names: "perl ruby php lua", source: "perlrun(1), ruby(1)", global: true, runs: "-i -r -d", moves: "-I -M -m -C -x", values: "F0l"},
+	{names: "perl ruby php lua", source: "perlrun(1), ruby(1)", global: true, script: true, runs: "-i -r -d", moves: "-I -M -m -C -x", values: "F0l"},
 	{names: "tee", source: "https://www.gnu.org/software/coreutils/manual/html_node/tee-invocation.html", open: true},
 	{names: "dd", source: "https://www.gnu.org/software/coreutils/manual/html_node/dd-invocation.html", sets: true},
 	{names: "openssl", source: "https://docs.openssl.org/master/man1/openssl/", style: single, runs: "-engine -provider -provider-path", writes: "-out -keyout -writerand"},
@@ -157,7 +158,7 @@ var tools = []tool{
 	{names: "eslint prettier", source: "https://eslint.org/docs/latest/use/command-line-interface", runs: "-c --config --plugin --resolve-plugins-relative-to --rulesdir --parser --format -f", writes: "-o -w --write --fix --output-file --cache-location"},
 	{names: "tsc", source: "https://www.typescriptlang.org/docs/handbook/compiler-options.html", style: single, writes: "-outDir -outFile -declarationDir -generateTrace -tsBuildInfoFile -generateCpuProfile", moves: "-p -project -build -b -rootDir"},
 	{names: "golangci-lint", source: "https://golangci-lint.run/docs/configuration/cli/", runs: "-c --config", writes: "--fix --out --output.text.path --cpu-profile-path --mem-profile-path --trace-path"},
-	{names: "vitest jest mocha", source: "https://jestjs.io/docs/cli", runs: "-c --config -r --require --globalSetup --setupFiles --runner --testRunner --transform --reporter --reporters --import", moves: "--root --rootDir --dir"},
+	{names: "vitest jest mocha", whole: true, source: "https://jestjs.io/docs/cli", runs: "-c --config -r --require --globalSetup --setupFiles --runner --testRunner --transform --reporter --reporters --import", moves: "--root --rootDir --dir"},
 	{names: "sqlite3 duckdb", source: "https://sqlite.org/cli.html", style: single, runs: "-cmd -init", writes: "-A"},
 	{names: "psql", source: "https://www.postgresql.org/docs/current/app-psql.html", text: "-o --output", runs: "-f --file -v --set --variable -P --pset", writes: "-L --log-file", values: "cdFRThpU"},
 	{names: "mysql mariadb", source: "https://dev.mysql.com/doc/refman/8.4/en/mysql-command-options.html", text: "--pager", runs: "--init-command --init-command-add --plugin-dir --defaults-file --defaults-extra-file --login-path", writes: "--tee", values: "DehPpuS"},
@@ -306,7 +307,9 @@ func (r *toolReader) operand(text string, i int) (name, does string) {
 // option returns how an option is written and what it does, if a wildcard does not mean it.
 func (t *tool) option(text string, later bool) (name, does string) {
 	runs, writes, moves := t.runs, t.writes, t.moves
-	if t.global && later {
+	if t.global && later && strings.HasPrefix(text, "--") && !t.script { // it counts wherever it stands
+		runs += " " + t.later
+	} else if t.global && later {
 		runs, writes, moves = t.later, "", ""
 	}
 	has := has

@@ -132,6 +132,8 @@ every command in it.
 | ` + "`git -C x push`" + ` | the pattern must include ` + "`-C`" + ` | apply to ` + "`git push`" + `, too |
 | ` + "`GIT_PAGER=a git log`" + `, ` + "`tar --to-command=a`" + `, ` + "`docker exec c sh -c 'a'`" + `, ` + "`other-program 'a'`" + ` | as for ` + "`X=1`" + ` and options; ` + "`other-program *`" + ` covers it | acp asks if the line might run ` + "`a`" + ` |
 | ` + "`a --option`" + ` | ` + "`a *`" + ` covers it, unless the option runs a program or writes a file: ` + "`go test -exec`" + `, ` + "`git -c`" + `, ` + "`sort -o`" + `, ` + "`tar --to-command`" + `. A pattern that names the option before its first ` + "`*`" + ` covers that as well | apply to it |
+| ` + "`npx a --option`" + `, ` + "`uv run a --option`" + `, ` + "`npm test -- --option`" + `, ` + "`kubectl get x --kubeconfig f`" + ` | as for ` + "`a --option`" + `: options count wherever they stand, and so do those of a program that another one runs | apply to ` + "`a`" + `, too |
+| ` + "`a @file`" + ` of compilers and test runners, ` + "`a --config=f`" + ` of a program that acp does not know | ` + "`a *`" + ` does not cover it: the file may hold any option, and the name says that something is run or loaded | apply to it |
 | ` + "`a > file`" + ` | ` + "`file`" + ` needs a rule that allows editing it | path rules apply |
 | ` + "`a file`" + `, ` + "`a --from=file`" + `, ` + "`git show HEAD:file`" + `, ` + "`cd dir && a file`" + ` | ` + "`a *`" + ` covers it | if a path rule matches, acp asks |
 | ` + "`a $HOME/file`" + `, ` + "`a fi*`" + `, ` + "`a $x`" + ` | ` + "`a *`" + ` covers it, unless the word might be an option | if a path rule might match, acp asks |
