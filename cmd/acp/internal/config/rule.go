@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/goacp/acp/acphost"
@@ -265,6 +267,46 @@ func SuggestRule(req acphost.Request) string {
 			if s := FormatRule(r); RuleAllows(s, req) {
 				return s
 			}
+		}
+	}
+	return ""
+}
+
+// widened are the commands of which an answer “always” may mean all arguments: they look, check, build or test.
+// Rules about them do not cover options that run or write something.
+var widened = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	for program, commands := range map[string]string{
+		"go": "test build vet list doc", "git": "status log diff show blame ls-files rev-parse grep", "cargo": "test build check clippy fmt",
+		"npm": "test", "pnpm": "test", "yarn": "test", "dotnet": "test build", "gradle": "test build", "mvn": "test",
+	} {
+		for command := range strings.FieldsSeq(commands) {
+			all[program+" "+command] = true
+		}
+	}
+	for program := range strings.FieldsSeq("ls cat head tail wc grep rg tree pytest ruff mypy eslint prettier tsc jest vitest rspec golangci-lint staticcheck") {
+		all[program] = true
+	}
+	return all
+})
+
+// NarrowRule returns the rule that an answer “always” about a command stands for: go test * for a command that
+// tests, and the like, and otherwise the command as it is; "" if no rule about commands would allow the request.
+func NarrowRule(req acphost.Request) string {
+	if req.Command == "" || req.CommandUnknown {
+		return ""
+	}
+	words := strings.Fields(req.Command)
+	for n := 1; n <= min(2, len(words)); n++ {
+		if begin := strings.Join(words[:n], " "); widened()[begin] {
+			if s := FormatRule(acphost.Rule{Commands: []string{begin + " *"}}); RuleAllows(s, req) {
+				return s
+			}
+		}
+	}
+	for _, r := range []acphost.Rule{{Commands: []string{req.Command}}, {Kinds: []string{cmp.Or(req.Kind, string(acpv2.ToolKindOther))}, Commands: []string{req.Command}}} {
+		if s := FormatRule(r); RuleAllows(s, req) {
+			return s
 		}
 	}
 	return ""

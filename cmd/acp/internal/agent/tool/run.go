@@ -61,7 +61,7 @@ func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 	})
 	defer end()
 	err := c.permit(Question{
-		Permission: acp.Permission{Title: "Run this command?", Command: line, Cwd: dir}, About: AboutRun, Always: "commands",
+		Permission: acp.Permission{Title: "Run this command?", Command: line, Cwd: dir}, About: AboutRun + About(line), Always: "this command",
 		Request: acphost.Request{Title: line, Kind: string(acp.ToolKindExecute), Command: line},
 	})
 	if err != nil {

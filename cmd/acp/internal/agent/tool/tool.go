@@ -160,7 +160,7 @@ const (
 	AboutSearch About = "search"
 	AboutEdit   About = "edit"
 	AboutWrite  About = "edit outside"
-	AboutRun    About = "run"
+	AboutRun    About = "run " // and the command
 	AboutMCP    About = "mcp"
 	AboutFetch  About = "fetch " // and the host
 )

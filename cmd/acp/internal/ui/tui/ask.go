@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
@@ -50,6 +51,7 @@ type choice struct {
 	letter string // y, a, n, N, r, e or ""
 	id     acp.PermissionOptionID
 	always acphost.Effect                    // for acp's own: the effect to remember; otherwise ""
+	rule   string                            // the rule that is added; otherwise ""
 	more   func(*model, *askOverlay) askMore // for what the user has to write first; nil for none
 }
 
@@ -63,7 +65,22 @@ func newAskOverlay(m *model, a *ask) *askOverlay {
 	}
 	taken := map[string]bool{}
 	kinds := map[acpv2.PermissionOptionKind]bool{}
-	for _, opt := range a.req.Options {
+	// A key beside “allow” must not permit everything of a kind: that is what modes are for.
+	narrow := narrowChoice(m, a)
+	if narrow != nil {
+		taken["a"] = true
+	}
+	// “Allow once” comes before what lasts, whatever the order of the agent.
+	options := slices.Clone(a.req.Options)
+	slices.SortStableFunc(options, func(x, y acp.PermissionOption) int {
+		if x.Kind == acpv2.PermissionOptionKindAllowAlways && y.Kind == acpv2.PermissionOptionKindAllowOnce {
+			return 1
+		} else if x.Kind == acpv2.PermissionOptionKindAllowOnce && y.Kind == acpv2.PermissionOptionKindAllowAlways {
+			return -1
+		}
+		return 0
+	})
+	for _, opt := range options {
 		c := choice{name: seen(opt.Name), id: opt.OptionID}
 		kinds[opt.Kind] = true
 		if l := letters[opt.Kind]; l != "" && !taken[l] {
@@ -73,10 +90,13 @@ func newAskOverlay(m *model, a *ask) *askOverlay {
 			c.name = one(string(opt.OptionID))
 		}
 		o.choices = append(o.choices, c)
+		if narrow != nil && opt.OptionID == narrow.id {
+			o.choices = append(o.choices, *narrow)
+		}
 	}
 	// If the agent offers no lasting answer, acp offers to remember one itself.
 	if m.opt.policy != nil && a.req.Session != "" {
-		if id := a.req.Allow(); id != "" && !kinds[acpv2.PermissionOptionKindAllowAlways] {
+		if id := a.req.Allow(); id != "" && !kinds[acpv2.PermissionOptionKindAllowAlways] && narrow == nil {
 			o.choices = append(o.choices, choice{name: "Allow " + similar(a.req), letter: "a", id: id, always: acphost.EffectAllow})
 		}
 		if id := a.req.Reject(); id != "" && !kinds[acpv2.PermissionOptionKindRejectAlways] {
@@ -86,7 +106,7 @@ func newAskOverlay(m *model, a *ask) *askOverlay {
 	o.choices = append(o.choices, writtenChoices(m, a)...)
 	// The preselected choice, which Enter accepts, must not grant more than this one request.
 	once := a.req.Allow()
-	o.at = slices.IndexFunc(o.choices, func(c choice) bool { return once != "" && c.id == once && c.always == "" })
+	o.at = slices.IndexFunc(o.choices, func(c choice) bool { return once != "" && c.id == once && c.always == "" && c.rule == "" })
 	return o
 }
 
@@ -218,6 +238,17 @@ func (o *askOverlay) answer(m *model, c choice) tea.Cmd {
 	}
 	m.settled(o)
 	a := o.ask
+	if c.rule != "" {
+		add := m.opt.addRule
+		return func() tea.Msg {
+			_, err := add(acphost.EffectAllow, c.rule, app.RuleNow)
+			a.reply(c.id)
+			if err != nil {
+				return failedMsg{fmt.Errorf("the request is allowed, but not by a rule: %w", err)}
+			}
+			return saidMsg{"allowed until you leave: " + one(c.rule)}
+		}
+	}
 	if c.always == "" {
 		a.reply(c.id)
 		return nil

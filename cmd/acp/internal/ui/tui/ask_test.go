@@ -129,16 +129,17 @@ func TestAllowedByRule(t *testing.T) {
 	a.req.Kind, a.req.Command, a.req.Session = "execute", "go test ./x", "s-1"
 	r.send(askMsg{a})
 	r.now = r.now.Add(2 * time.Second)
-	r.wants("e  Allow by a rule: command:go test ./x")
+	r.wants("e  Allow by a rule: command:go test *")
 	r.keys("e")
-	r.wants("› command:go test ./x", "▸ until you leave", "in this project: /p/.acp.toml", "everywhere: /c/config.toml")
-	for range len("./x") {
+	r.wants("› command:go test *", "▸ until you leave", "in this project: /p/.acp.toml", "everywhere: /c/config.toml")
+	for range len("*") {
 		r.keys("backspace")
 	}
+	r.keys("y")
 	r.wants("does not match this request yet")
 	r.keys("enter")
 	r.wants("this rule does not allow the request")
-	r.keys("*", "down", "down", "down", "up")
+	r.keys("backspace", "*", "down", "down", "down", "up")
 	r.lacks("does not")
 	r.run(r.keys("enter"))
 	r.answered(a, a.req.Allow())
@@ -222,6 +223,35 @@ func TestTypedAtQuestion(t *testing.T) {
 		}
 		if got := r.m.input.value(); got != tt.want || (r.m.overlay == nil) != (tt.want != "") {
 			t.Errorf("%d lines, %q typed: the prompt has %q", tt.lines, tt.typed, got)
+		}
+	}
+}
+
+// TestAlwaysIsNarrow: the key a allows a command and its like until the user leaves, and never everything that runs;
+// that, which the agent may offer, has no key. “Allow once” comes first, whatever the order of the agent.
+func TestAlwaysIsNarrow(t *testing.T) {
+	for command, want := range map[string]string{"go test ./x": "command:go test *", "go version": "command:go version", "rm -rf ./dirx; echo removed": `command:"rm -rf ./dirx; echo removed"`} {
+		var added []string
+		r := newRig(t, 100, 30, func(o *Options) {
+			o.addRule = func(effect acphost.Effect, rule string, scope app.RuleScope) (string, error) {
+				added = append(added, fmt.Sprint(effect, " ", rule, " ", scope))
+				return "", nil
+			}
+		}).start()
+		a := someAsk(2)
+		a.req.Kind, a.req.Command, a.req.Session = "execute", command, "s-1"
+		a.req.Options = []acp.PermissionOption{
+			{OptionID: "all", Name: "Allow for this session", Kind: acp.PermissionOptionKindAllowAlways},
+			{OptionID: "once", Name: "Allow", Kind: acp.PermissionOptionKindAllowOnce},
+			{OptionID: "no", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
+		}
+		r.send(askMsg{a})
+		r.now = r.now.Add(2 * time.Second)
+		r.wants("1 y  Allow", "2 a  Allow from now on, until you leave: "+want, "3    Allow for this session")
+		r.run(r.keys("a"))
+		r.answered(a, "once")
+		if diff := cmp.Diff([]string{"allow " + want + " 0"}, added); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
 }

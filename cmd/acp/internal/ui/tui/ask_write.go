@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -29,12 +30,26 @@ func similar(req acphost.Request) string {
 	return "the same request whenever it comes again in this session"
 }
 
+// narrowChoice returns the choice that allows a command and its like until the user leaves, by a rule; nil if the
+// request is not about a command that is certain.
+func narrowChoice(m *model, a *ask) *choice {
+	id := a.req.Allow()
+	if id == "" || m.opt.addRule == nil || a.req.Command == "" || a.req.CommandUnknown {
+		return nil
+	}
+	rule := config.NarrowRule(a.req)
+	if rule == "" {
+		return nil
+	}
+	return &choice{name: "Allow from now on, until you leave: " + seen(rule), letter: "a", id: id, rule: rule}
+}
+
 // writtenChoices returns the choices of acp's own for which the user writes something first: a rule
 // that allows, or a reason why not.
 func writtenChoices(m *model, a *ask) []choice {
 	var all []choice
 	if id := a.req.Allow(); id != "" && m.opt.addRule != nil {
-		if rule := config.SuggestRule(a.req); rule != "" {
+		if rule := cmp.Or(config.NarrowRule(a.req), config.SuggestRule(a.req)); rule != "" {
 			all = append(all, choice{name: "Allow by a rule: " + seen(rule), letter: "e", id: id, more: func(m *model, o *askOverlay) askMore {
 				return newRuleWriter(m, o, id, rule)
 			}})
