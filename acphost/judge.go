@@ -121,6 +121,9 @@ func (p *Policy) first(d *deed) weighing {
 		return weighing{open: true, reason: d.unmatched(p)}
 	}
 	w := weighing{effect: found.Effect, rule: found, always: found.AllowAlways}
+	if found.Effect == EffectAllow && !found.AllowAlways {
+		w.always = p.laterAlways(d, found)
+	}
 	switch found.Effect {
 	case EffectDeny:
 		w.reason = "the rule " + found.Name + " denies it"
@@ -128,6 +131,19 @@ func (p *Policy) first(d *deed) weighing {
 		w.reason = "the rule " + found.Name + " wants it to be asked"
 	}
 	return w
+}
+
+// laterAlways reports whether a rule behind one that allows a deed allows it, too, and lets “allow always” be chosen.
+func (p *Policy) laterAlways(d *deed, found *rule) bool {
+	behind := false
+	for i := range p.rules {
+		r := &p.rules[i]
+		if behind && (r.Effect != EffectAllow || r.AllowAlways) && d.matches(r) > matchNo {
+			return r.Effect == EffectAllow
+		}
+		behind = behind || r == found
+	}
+	return false
 }
 
 // A deed is what is asked of the rules: a request or, of a command line, a simple

@@ -77,6 +77,10 @@ type Request struct {
 	Of *acp.PermissionRequest
 }
 
+// ReasonSeveral is the [Decision.Reason] of a request that rules allow and that offers more than one answer which
+// allows it once: which of them means what, only the user can tell.
+const ReasonSeveral = "several answers allow it, and only a user can choose between them"
+
 // A Decision is what a [Policy] decides about a request, and why. [Policy.RequestPermission]
 // makes an [acp.PermissionDecision] of it.
 type Decision struct {
@@ -263,6 +267,9 @@ func (p *Policy) decide(ctx context.Context, req Request) Decision {
 			return d
 		}
 		d.Reason = "the agent offers no answer that allows it once"
+		if len(only(req.Options, acpv2.PermissionOptionKindAllowOnce)) > 1 {
+			d.Reason = ReasonSeveral
+		}
 	}
 	switch p.recall(&req) {
 	case EffectDeny:

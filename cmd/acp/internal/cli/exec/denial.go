@@ -39,6 +39,8 @@ func denial(rec acphost.Record, rule string) string {
 	switch {
 	case rule != "" && rule == safetext.Visible(rule): // what cannot be seen cannot be copied
 		return line + why(rec) + "; allow it with --allow " + quote(safetext.Line(rule, 4000))
+	case rec.Reason == acphost.ReasonSeveral:
+		return line + "; several answers allow it, and acp exec does not choose: --ask asks you"
 	case rec.By == acphost.ByUser:
 		return line + ", as you answered"
 	case rec.By == acphost.ByTimeout:
