@@ -38,7 +38,11 @@ func denial(rec acphost.Record, rule string) string {
 	line := "denied: " + what(rec)
 	switch {
 	case rule != "" && rule == safetext.Visible(rule): // what cannot be seen cannot be copied
-		return line + why(rec) + "; allow it with --allow " + quote(safetext.Line(rule, 4000))
+		line += why(rec) + "; allow it with --allow " + quote(safetext.Line(rule, 4000))
+		if rule == "kind:execute" || rule == "kind:execute; always" {
+			line += ", which allows every command"
+		}
+		return line
 	case rec.Reason == acphost.ReasonSeveral:
 		return line + "; several answers allow it, and acp exec does not choose: --ask asks you"
 	case rec.By == acphost.ByUser:
