@@ -126,7 +126,7 @@ func (t *Tree) fill(ctx context.Context, program, gitDir, common string) error {
 var values = regexp.MustCompile(`^(core|extensions)\.(filemode|symlinks|ignorecase|precomposeunicode|trustctime|checkstat` +
 	`|autocrlf|eol|sparsecheckout|sparsecheckoutcone|objectformat)\n([a-zA-Z0-9]*)$`)
 
-// settings returns the settings that git is told: of the user and the system, then those of the repository, whose
+// settings returns the settings that git is given: of the user and the system, then those of the repository, whose
 // settings are in file. Listing settings runs nothing. tables says that references are not kept in files.
 func (t *Tree) settings(ctx context.Context, program, file string) (config []byte, tables bool, err error) {
 	b := bytes.NewBufferString("[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tfsmonitor = false\n\tuntrackedcache = false\n")

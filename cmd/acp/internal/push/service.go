@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/goacp/acp/cmd/acp/internal/publicip"
 )
 
 // known are the push services of browsers: of Chrome, Firefox, Safari and Edge. One that begins with a dot is those below
@@ -73,7 +75,7 @@ func (s *Sender) dial(ctx context.Context, network, at string) (net.Conn, error)
 	if !slices.Contains(s.also, at) {
 		d.ControlContext = func(_ context.Context, _, found string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(found)
-			if err != nil || !isPublic(to.Addr()) {
+			if err != nil || !publicip.Is(to.Addr()) {
 				return fmt.Errorf("%w: its address is %s", ErrRefused, found)
 			}
 			return nil
@@ -84,26 +86,4 @@ func (s *Sender) dial(ctx context.Context, network, at string) (net.Conn, error)
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	return conn, err
-}
-
-// private are addresses that no push service has, beside those of package netip.
-var private = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"),
-	netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
-	netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"),
-	netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"), netip.MustParsePrefix("::/96"),
-}
-
-// translated has the addresses of IPv4 in their last four bytes, for networks that have IPv6 alone.
-var translated = netip.MustParsePrefix("64:ff9b::/96")
-
-// isPublic reports whether an address is one of the internet.
-func isPublic(a netip.Addr) bool {
-	a = a.Unmap().WithZone("")
-	if translated.Contains(a) {
-		b := a.As16()
-		a = netip.AddrFrom4([4]byte(b[12:]))
-	}
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !slices.ContainsFunc(private, func(p netip.Prefix) bool { return p.Contains(a) })
 }

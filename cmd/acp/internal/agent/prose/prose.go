@@ -40,10 +40,14 @@ func Inline(text string) string {
 
 // Code puts text into a block of code that it cannot leave.
 func Code(language, text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
+	run, longest := 0, 2
+	for i := range len(text) {
+		if run++; text[i] != '`' {
+			run = 0
+		}
+		longest = max(longest, run)
 	}
+	fence := strings.Repeat("`", longest+1)
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}

@@ -16,11 +16,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
-
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/publicip"
 )
 
 const (
@@ -119,9 +118,11 @@ func fetch(ctx context.Context, client *http.Client, u *url.URL) (string, error)
 	text := strings.ToValidUTF8(string(data), "\uFFFD")
 	switch {
 	case kind == "text/html" || kind == "application/xhtml+xml":
-		if text, err = htmltomarkdown.ConvertString(text); err != nil {
+		var long bool
+		if text, long, err = markdown(ctx, text, maxFetch); err != nil {
 			return "", fmt.Errorf("the page cannot be read: %w", err)
 		}
+		cut = cut || long
 	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "json"), strings.HasSuffix(kind, "xml"), utf8.Valid(data) && !binary(text):
 	default:
 		return "", fmt.Errorf("it is not text but %s", prose.OneLine(kind, 100))
@@ -133,27 +134,32 @@ func fetch(ctx context.Context, client *http.Client, u *url.URL) (string, error)
 }
 
 // NewWeb returns a client that reaches public addresses only, and follows redirects within
-// one host only: permission was given for that one. local lets it reach private addresses,
-// for tests.
-func NewWeb(local bool) *http.Client {
+// one host only: permission was given for that one. Through the proxy that the environment
+// names, it asks for no host whose address is known not to be public; the proxy itself may
+// have any address. local lets it reach private addresses, for tests.
+func NewWeb(local bool) *http.Client { return newWeb(local, http.ProxyFromEnvironment) }
+
+func newWeb(local bool, proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	transport := func(d *net.Dialer, proxy func(*http.Request) (*url.URL, error)) *http.Transport {
+		return &http.Transport{
+			Proxy: proxy, DialContext: d.DialContext, ForceAttemptHTTP2: true,
+			MaxIdleConns: 10, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true,
+		}
+	}
+	w := &web{local: local, proxy: proxy, through: transport(&net.Dialer{Timeout: dialer.Timeout}, proxy)}
 	if !local {
 		dialer.Control = func(_, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
 			if err != nil {
 				return err
 			}
-			if a := at.Addr().Unmap(); !a.IsGlobalUnicast() || a.IsPrivate() || shared.Contains(a) {
-				return fmt.Errorf("%s is not a public address", a)
-			}
-			return nil
+			return public(at.Addr())
 		}
 	}
+	w.direct = transport(dialer, nil)
 	return &http.Client{
-		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
-			MaxIdleConns: 10, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true,
-		},
+		Transport: w,
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if r.URL.Host != via[0].URL.Host || len(via) > maxRedirects || via[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
 				return http.ErrUseLastResponse
@@ -163,5 +169,37 @@ func NewWeb(local bool) *http.Client {
 	}
 }
 
-// shared are the addresses that providers of networks share among customers (RFC 6598).
-var shared = netip.MustParsePrefix("100.64.0.0/10")
+// A web sends requests to where they go, or to a proxy.
+type web struct {
+	local           bool
+	proxy           func(*http.Request) (*url.URL, error)
+	direct, through http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
+	to, err := w.proxy(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case to == nil:
+		return w.direct.RoundTrip(r)
+	case !w.local:
+		// Where only the proxy knows names, it decides alone.
+		addresses, _ := net.DefaultResolver.LookupNetIP(r.Context(), "ip", r.URL.Hostname())
+		for _, a := range addresses {
+			if err := public(a); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return w.through.RoundTrip(r)
+}
+
+// public returns an error for an address that is not one of the internet.
+func public(a netip.Addr) error {
+	if !publicip.Is(a) {
+		return fmt.Errorf("%s is not a public address", a.Unmap())
+	}
+	return nil
+}
