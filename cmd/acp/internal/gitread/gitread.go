@@ -38,6 +38,9 @@ const (
 	maxChain = 5 // references that name another one
 )
 
+// prefix begins the names of the directories that git is given.
+const prefix = "acp-git-"
+
 // ErrNone means that a directory is not in a git work tree that can be read.
 var ErrNone = errors.New("not in a git work tree")
 
@@ -69,7 +72,7 @@ func Open(ctx context.Context, dir string) (*Tree, error) {
 	if to, err := small(filepath.Join(gitDir, "commondir")); err == nil {
 		common = beside(gitDir, to)
 	}
-	own, err := os.MkdirTemp("", "acp-git-")
+	own, err := os.MkdirTemp("", prefix+"*")
 	if err != nil {
 		return nil, err
 	}
@@ -98,10 +101,12 @@ func (t *Tree) fill(ctx context.Context, program, gitDir, common string) error {
 		return err
 	}
 	for _, list := range []string{"exclude", "attributes"} {
-		if data, err := readFile(filepath.Join(common, "info", list), maxList); err == nil {
-			if err := os.WriteFile(filepath.Join(t.own, "info", list), data, 0o600); err != nil {
-				return err
-			}
+		data, _ := readFile(filepath.Join(common, "info", list), maxList)
+		if list == "exclude" {
+			data = append(data, t.unseen()...)
+		}
+		if err := os.WriteFile(filepath.Join(t.own, "info", list), data, 0o600); err != nil {
+			return err
 		}
 	}
 	shared, err := filepath.Glob(filepath.Join(escapeGlob(gitDir), "sharedindex.*")) // of a split index
@@ -120,6 +125,22 @@ func (t *Tree) fill(ctx context.Context, program, gitDir, common string) error {
 	}
 	t.Commit, err = t.head(ctx, gitDir, common, tables)
 	return err
+}
+
+// unseen returns the line of a list of ignored files that leaves out what git is given, and what it is given for others:
+// temporary files may be in the work tree.
+func (t *Tree) unseen() string {
+	own, err := filepath.EvalSymlinks(filepath.Dir(t.own))
+	top, failed := filepath.EvalSymlinks(t.Top)
+	if err != nil || failed != nil {
+		return ""
+	}
+	rel, err := filepath.Rel(top, own)
+	if err != nil || !filepath.IsLocal(rel) {
+		return ""
+	}
+	rel = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(filepath.ToSlash(rel))
+	return "\n/" + strings.TrimPrefix(rel+"/", "./") + prefix + "*/\n"
 }
 
 // values are the settings that are told to git: none names a program or a file.

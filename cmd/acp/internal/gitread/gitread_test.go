@@ -126,6 +126,30 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestTemporary: what git is given is not taken for files of the work tree, wherever temporary files are.
+func TestTemporary(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git")
+	}
+	dir := t.TempDir()
+	git(t, dir, "init", "-q")
+	for _, tmp := range []string{dir, filepath.Join(dir, "a [b]", "tmp")} {
+		write(t, filepath.Join(tmp, "x"), "")
+		t.Setenv("TMPDIR", tmp)
+		tree, err := Open(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tree.Output(t.Context(), nil, "ls-files", "--others", "--exclude-standard")
+		if err != nil || strings.Contains(string(got), prefix) || !strings.Contains(string(got), "x\n") {
+			t.Errorf("%q, %v", got, err)
+		}
+		if err := tree.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestNone: what is not a work tree is not read.
 func TestNone(t *testing.T) {
 	for name, prepare := range map[string]func(dir string){

@@ -94,7 +94,7 @@ func Question(req acphost.Request) []string {
 		lines = append(lines, "  It is not known what would run.")
 	}
 	if q.Cwd != "" {
-		lines = append(lines, "  In: "+q.Cwd)
+		lines = append(lines, "  In: "+tilde(q.Cwd))
 	}
 	for _, p := range q.Paths {
 		lines = append(lines, "  File: "+p)
