@@ -137,7 +137,7 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask, data []byte) (dec
 	if e := s.log.put(s.ctx, kindAnswer, encode(answer), nil); err == nil {
 		err = e
 	}
-	if f := s.g.cfg.Decided; f != nil {
+	if f := s.g.cfg.Audit.Decided; f != nil {
 		f(s.id, answer.By, answer.decision(&engine.Record{}))
 	}
 	return d, err

@@ -49,7 +49,7 @@ func (s *session) backend(ctx context.Context, patience time.Duration) (*backend
 	case s.starting <- struct{}{}:
 		defer func() {
 			<-s.starting
-			s.g.lobby.stir() // nobody could stop it while that was held
+			s.g.tenancy.lobby.stir() // nobody could stop it while that was held
 		}()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)

@@ -28,7 +28,7 @@ func childOf(session string, child acp.SessionID) acp.SessionID {
 
 // childIn returns the subagent that a session of the agent is of, or "" for the agent's own.
 func childIn(cs *acp.ClientSession) acp.SessionID {
-	if cs.Parent() == nil {
+	if cs == nil || cs.Parent() == nil { // without one, it is about a request
 		return ""
 	}
 	return cs.ID()

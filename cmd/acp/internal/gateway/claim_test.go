@@ -94,7 +94,7 @@ func TestClaimCut(t *testing.T) {
 			if diff := cmp.Diff([]string{kindEnd, kindNotice}, got); diff != "" {
 				t.Error(diff)
 			}
-			if info, err := b.log.Session(t.Context(), id); err != nil || info.State != stateStopped {
+			if info, err := b.log.Session(t.Context(), id); err != nil || info.State != stateFailed {
 				t.Errorf("state %q, %v", info.State, err)
 			}
 		})

@@ -55,7 +55,7 @@ func TestDecisions(t *testing.T) {
 				r.max = agent
 				r.g.cfg.Who = func(context.Context) Who { return Who{User: local, Name: "laptop", Prompt: true, Approve: true} }
 				audited := make(chan string, 1)
-				r.g.cfg.Decided = func(_, by string, d *history.Decision) { audited <- by + ": " + d.Title + ": " + d.String() }
+				r.g.cfg.Audit.Decided = func(_, by string, d *history.Decision) { audited <- by + ": " + d.Title + ": " + d.String() }
 				c := r.connect(2, asking(func(_ context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
 					if tt.allow {
 						return req.Allow(), nil

@@ -55,14 +55,8 @@ type Config struct {
 	// Policy says what a user may do who is in groups; nil means that everybody may do everything. Groups
 	// are nil where they are not known.
 	Policy func(user string, groups []string) Policy
-	// Shared is called when by gives a user a role in a session; nil discards it. It may be called concurrently.
-	Shared func(by, session, user, role string)
-	// Refused is called when a client is refused something because of its role. Nil discards it. It may be called
-	// concurrently.
-	Refused func(r Refusal)
-	// Decided is called with the decision on a question of a session's agent, and with the user who has made it, "" if that
-	// was a rule or nobody; nil discards it. It may be called concurrently.
-	Decided func(session, by string, d *history.Decision)
+	// Audit is called with what somebody may have to account for later.
+	Audit Audit
 	// Failed is called with the text of the error that a client gets if an agent did not start, and with its cause,
 	// which the client does not get. Nil discards it. It may be called concurrently.
 	Failed func(text string, err error)
@@ -86,7 +80,7 @@ type Config struct {
 	// AskTimeout is how long a question waits for an answer; 0 means 24 hours.
 	AskTimeout time.Duration
 	// MaxAgents bounds the agents that run at once; 0 means 64. For a further one, the agent is stopped that has been
-	// idle for longest; if none is, it is refused.
+	// idle for longest; if none is, a prompt waits for one, and anything else for 30 s.
 	MaxAgents int
 	// Retention is how long what was said is kept.
 	Retention Retention
@@ -96,6 +90,24 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// Audit has what is called when somebody does, or may not do, what is to be accounted for. Nil discards it. They may be called
+// concurrently.
+type Audit struct {
+	// Shared is called when by gives a user a role in a session.
+	Shared func(by, session, user, role string)
+	// Refused is called when a client is refused something because of its role.
+	Refused func(r Refusal)
+	// Decided is called with the decision on a question of a session's agent, and with the user who has made it, "" if that
+	// was a rule or nobody.
+	Decided func(session, by string, d *history.Decision)
+}
+
+// A lifetime ends when cancel is called.
+type lifetime struct {
+	context.Context
+	cancel context.CancelFunc
+}
+
 // A Gateway hosts sessions. Its methods may be called from any goroutine. It must be closed.
 type Gateway struct {
 	cfg   Config
@@ -103,9 +115,8 @@ type Gateway struct {
 	work  sync.WaitGroup
 	ctx   context.Context // until the gateway closes
 	stop  context.CancelFunc
-	// ending ends endFor after Close was called, by giveUp.
-	ending context.Context
-	giveUp context.CancelFunc
+	// ending ends endFor after Close was called.
+	ending lifetime
 
 	started   time.Time
 	watching  atomic.Int64          // clients of sessions
@@ -126,7 +137,6 @@ type Gateway struct {
 	links    map[string]*link
 	dials    map[string]*dialing // to nodes without a link
 	tenancy  tenancy
-	lobby    lobby
 	draining bool
 	sessions map[string]*session
 	deleting map[string]int // sessions that nobody opens any more, and how many delete them
@@ -155,7 +165,7 @@ func New(cfg Config) *Gateway {
 		sessions: make(map[string]*session), deleting: make(map[string]int), running: make(map[*backend]bool),
 	}
 	g.ctx, g.stop = context.WithCancel(context.Background())
-	g.ending, g.giveUp = context.WithCancel(context.Background())
+	g.ending.Context, g.ending.cancel = context.WithCancel(context.Background())
 	g.north = g.agent()
 	g.work.Go(g.expire)
 	if cfg.Retention != (Retention{}) {
@@ -197,11 +207,11 @@ const endFor = 10 * time.Second
 // left before. If the log cannot be written, the error says so, and Close returns nevertheless: what is tried again then is
 // given up after 10 s.
 func (g *Gateway) Close() error {
-	defer time.AfterFunc(endFor, g.giveUp).Stop()
+	defer time.AfterFunc(endFor, g.ending.cancel).Stop()
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
-	g.lobby.stir()
+	g.tenancy.lobby.stir()
 	var errs []error
 	for _, s := range g.all() {
 		errs = append(errs, s.close())
@@ -247,7 +257,7 @@ func (g *Gateway) own(ctx context.Context, id string) (*session, error) {
 			g.work.Go(func() {
 				defer func() {
 					close(s.opened)
-					g.lobby.stir() // its agent may be idle
+					g.tenancy.lobby.stir() // its agent may be idle
 				}()
 				if s.failed = s.claim(ctx); s.failed != nil {
 					g.forget(s)

@@ -113,7 +113,7 @@ func (h *host) open(ctx context.Context, p *wireOpen, begin bool) (*wireOpened, 
 		s, err = h.g.own(ctx, p.Session)
 	}
 	if err == nil && begin {
-		_, err = s.backend(ctx, s.g.lobby.patience())
+		_, err = s.backend(ctx, s.g.tenancy.lobby.patience())
 	}
 	if err != nil {
 		return &wireOpened{Failure: failed(err)}, nil

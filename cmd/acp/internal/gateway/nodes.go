@@ -287,7 +287,7 @@ func (g *Gateway) begin(ctx context.Context, id, dir string) (place, error) {
 	if g.suits(dir) {
 		s, err := g.own(ctx, id)
 		if err == nil {
-			_, err = s.backend(ctx, s.g.lobby.patience())
+			_, err = s.backend(ctx, s.g.tenancy.lobby.patience())
 		}
 		return placeOf(s, err)
 	}

@@ -14,7 +14,7 @@ import (
 // setOption implements place.
 func (s *session) setOption(ctx context.Context, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error {
 	defer s.changes()()
-	b, err := s.backend(ctx, s.g.lobby.patience())
+	b, err := s.backend(ctx, s.g.tenancy.lobby.patience())
 	if err != nil {
 		return err
 	}

@@ -227,13 +227,13 @@ func (r *refusals) take(f Refusal) (more int, ok bool) {
 
 // refused reports that a client may not do something.
 func (g *Gateway) refused(ctx context.Context, who *Who, method, session string, err error) {
-	if g.cfg.Refused == nil {
+	if g.cfg.Audit.Refused == nil {
 		return
 	}
 	f := Refusal{User: who.User, Device: who.Name, Method: method, Session: session, Text: err.Error()}
 	if more, ok := g.refusals.take(f); ok {
 		f.More = more
-		g.cfg.Refused(f)
+		g.cfg.Audit.Refused(f)
 	}
 }
 

@@ -49,7 +49,7 @@ func (g *Gateway) admitAgent(ctx context.Context, user string, groups []string, 
 	}
 	if err != nil {
 		t.release(user)
-		g.lobby.stir()
+		g.tenancy.lobby.stir()
 	}
 	return err
 }
@@ -58,7 +58,7 @@ func (g *Gateway) admitAgent(ctx context.Context, user string, groups []string, 
 func (g *Gateway) dismissAgent(user string) {
 	g.tenancy.release(user)
 	g.dismiss()
-	g.lobby.stir()
+	g.tenancy.lobby.stir()
 }
 
 // admit counts another agent, unless as many run as may. promised says that one of these ends before the other one begins.
@@ -108,12 +108,12 @@ func (g *Gateway) makeRoom(ctx, waiting context.Context, user *string, admit fun
 	if user != nil {
 		line = "user " + *user
 	}
-	w := g.lobby.join(line)
+	w := g.tenancy.lobby.join(line)
 	if w == nil {
 		return errNoRoom
 	}
 	idle, err := g.nextPlace(waiting, w, user, admit)
-	g.lobby.leave(w) // the next one need not wait for the end of the idle agent
+	g.tenancy.lobby.leave(w) // the next one need not wait for the end of the idle agent
 	if idle == nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (g *Gateway) makeRoom(ctx, waiting context.Context, user *string, admit fun
 		return nil
 	case <-ctx.Done():
 		dismiss()
-		g.lobby.stir()
+		g.tenancy.lobby.stir()
 		return context.Cause(ctx)
 	}
 }

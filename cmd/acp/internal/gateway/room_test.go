@@ -124,14 +124,14 @@ func TestRoom(t *testing.T) {
 			c.seen.until(t, "agent: waiting")
 			c.seen.forget("agent: waiting")
 		}
-		r.g.lobby.waits = time.Nanosecond
+		r.g.tenancy.lobby.waits = time.Nanosecond
 		if _, err := c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project"}); reason(err) != "agents" {
 			t.Errorf("another agent where all are at work: %v", err)
 		}
 		later := all[3].Prompt(t.Context(), acp.Text("x"))
 		again := c.load(t, other.ID())
 		stopped := again.Prompt(t.Context(), acp.Text("never"))
-		for r.g.lobby.waiting.Load() != 2 {
+		for r.g.tenancy.lobby.waiting.Load() != 2 {
 			runtime.Gosched()
 		}
 		if err := again.Cancel(t.Context()); err != nil {
@@ -187,7 +187,7 @@ func TestRoomOfUser(t *testing.T) {
 	}
 	reply := first.Prompt(t.Context(), acp.Text("wait"))
 	ann.seen.until(t, "agent: waiting")
-	r.g.lobby.waits = time.Nanosecond
+	r.g.tenancy.lobby.waits = time.Nanosecond
 	if _, err := ann.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project"}); reason(err) != "quota.agents" {
 		t.Errorf("another agent of one whose agent is at work: %v", err)
 	}

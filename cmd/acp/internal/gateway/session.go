@@ -330,7 +330,7 @@ func (s *session) touch() {
 	if !s.closed && s.idle != nil {
 		s.idle.Reset(s.g.cfg.IdleAgent)
 	}
-	s.g.lobby.stir() // it may be idle from now on
+	s.g.tenancy.lobby.stir() // it may be idle from now on
 }
 
 // maxTurns bounds the prompts that wait in a session.

@@ -225,8 +225,8 @@ func (g *Gateway) setShare(ctx context.Context, who *Who, info *engine.Session, 
 		return err
 	}
 	r := &shareRecord{User: p.User, Role: p.Role, By: who.User}
-	if g.cfg.Shared != nil {
-		g.cfg.Shared(r.By, info.ID, r.User, r.Role)
+	if g.cfg.Audit.Shared != nil {
+		g.cfg.Audit.Shared(r.By, info.ID, r.User, r.Role)
 	}
 	g.changed(info.ID)
 	if info.Damaged != "" { // nothing more can be written, and what is done is checked anyway

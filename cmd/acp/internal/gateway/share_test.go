@@ -108,7 +108,7 @@ func TestShare(t *testing.T) {
 		r.max = agent
 		byUser(r)
 		var log []string
-		r.g.cfg.Shared = func(by, _, user, role string) { log = append(log, by+" "+user+" "+role) }
+		r.g.cfg.Audit.Shared = func(by, _, user, role string) { log = append(log, by+" "+user+" "+role) }
 		asked := func(who chan<- string, name string) func(*acp.Client) {
 			return func(c *acp.Client) {
 				c.RequestPermission = func(_ context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {

@@ -103,7 +103,7 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 	cfg := gateway.Config{
 		Log: d.log, Lease: lease, Agent: agent.Name,
 		Info: acp.Implementation{Name: "acp", Version: a.Version}, Logger: d.logger,
-		MaxAgents: settings.Serve.LiveAgents, Policy: d.tenants.policy, Many: d.tenants.many, Shared: d.shared, Refused: d.refused, Decided: d.decided,
+		MaxAgents: settings.Serve.LiveAgents, Policy: d.tenants.policy, Many: d.tenants.many, Audit: gateway.Audit{Shared: d.shared, Refused: d.refused, Decided: d.decided},
 		Start: func(ctx context.Context, name, cwd string) (acp.Transport, error) {
 			start := agent
 			if name != agent.Name {

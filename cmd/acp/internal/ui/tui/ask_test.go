@@ -30,7 +30,7 @@ func TestPreselected(t *testing.T) {
 		next    string // after a step down
 	}{
 		{"first", []acpv2.PermissionOption{once, always, reject}, "Allow", "Always Allow in project: touch *"},
-		{"second", []acpv2.PermissionOption{always, once, reject}, "Allow", "Reject"},
+		{"second", []acpv2.PermissionOption{always, once, reject}, "Allow", "Always Allow in project: touch *"},
 		{"not offered", []acpv2.PermissionOption{always, reject}, "", "Always Allow in project: touch *"},
 		{"twice", []acpv2.PermissionOption{once, again, reject}, "", "Allow"},
 		{"only no", []acpv2.PermissionOption{reject}, "", "Reject"},

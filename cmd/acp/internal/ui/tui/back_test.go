@@ -48,7 +48,7 @@ func TestRemarkOrder(t *testing.T) {
 
 func TestExportExists(t *testing.T) {
 	dir := t.TempDir()
-	r := newRig(t, 80, 24, func(o *Options) { o.cwd = dir }).start()
+	r := newRig(t, 200, 24, func(o *Options) { o.cwd = dir }).start()
 	if err := os.WriteFile(filepath.Join(dir, "talk.md"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
