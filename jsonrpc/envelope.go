@@ -27,6 +27,8 @@ type envelope struct {
 	missing    *wire.FieldError // what is wrong with params or a result taken as {}
 	result     int
 	error      int
+	noResult   bool  // result is null
+	noError    bool  // error is null
 	call       *call // the call whose result was decoded
 	callResult any
 	entry      *entry // the request, once registered
@@ -183,9 +185,10 @@ func (r *reader) members(f Frame, e *envelope) {
 			r.remember(f, e)
 			r.paramsMember(f, e)
 		case memberResult:
+			e.noResult = d.Peek() == 'n'
 			r.resultMember(e)
 		case memberError:
-			e.error = d.Pos()
+			e.error, e.noError = d.Pos(), d.Peek() == 'n'
 			d.Skip()
 		}
 	}
@@ -424,6 +427,17 @@ func (r *reader) response(f Frame, e *envelope) {
 	}
 	e.call = cl
 	cl.reply = nil
+	// Serializers that write every member set the one that is not meant to null.
+	if e.has&(memberResult|memberError) == memberResult|memberError {
+		switch {
+		case e.noError:
+			e.has &^= memberError
+		case e.noResult:
+			e.has &^= memberResult
+			d.Reset(f.Data, f.Owned) // forget what was wrong with null as a result
+			e.missing = nil
+		}
+	}
 	reason := ""
 	switch {
 	case e.twice:
