@@ -28,6 +28,7 @@ import (
 // can, Connect also tries the other version when the agent refuses with a code in
 // the range of HTTP's, 400 to 499, or leaves without an answer: its process exits, or
 // it closes the connection. A network that fails is not an answer, and Connect fails.
+// An agent that repeats version 2 but answers in the shape of version 1 speaks version 1.
 //
 // ctx bounds all of Connect, and hooks see its values. It may end after Connect
 // has returned: the connection stays open. When Connect fails, nothing is left
@@ -135,6 +136,9 @@ func (c *ClientConn) fail(err error) error {
 func (c *ClientConn) maySpeak(other int, err error, reopens bool) bool {
 	var said *jsonrpc.Error
 	if !errors.As(err, &said) {
+		if errors.Is(err, errShapeOfVersion1) {
+			return true
+		}
 		return reopens && errors.Is(err, jsonrpc.ErrClosed) && (c.proc != nil || c.conn.Wait() == nil)
 	}
 	if said.Code >= 400 && said.Code < 500 {
@@ -309,11 +313,27 @@ func (c *ClientConn) initialized(p *clientPeer, raw json.RawMessage) (int, error
 		return answered, err
 	}
 	if err := p.proto.initialized(p, raw); err != nil {
+		if answered == 2 && shapedLikeVersion1(raw) {
+			err = fmt.Errorf("%w: %w", errShapeOfVersion1, err)
+		}
 		return 0, fmt.Errorf("%w: %w", ErrInitialize, err)
 	}
 	c.peer.Store(p)
 	c.conn.SetMux(p.mux)
 	return answered, nil
+}
+
+// errShapeOfVersion1 means that an agent repeats version 2, which it was asked for,
+// in an answer of version 1: it does not know what the version stands for.
+var errShapeOfVersion1 = errors.New("it names version 2 and has the shape of version 1")
+
+// shapedLikeVersion1 reports whether an answer to initialize that does not fit
+// version 2 has members of version 1, or none that tell the versions apart.
+func shapedLikeVersion1(raw json.RawMessage) bool {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &members) // it is an object: its version was read
+	has := func(name string) bool { return members[name] != nil }
+	return !has("info") && (has("agentInfo") || has("agentCapabilities") || !has("capabilities"))
 }
 
 // clientAnsweredVersion reads nothing but the version (S50).
@@ -322,7 +342,11 @@ func clientAnsweredVersion(raw json.RawMessage) (int, error) {
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return 0, fmt.Errorf("%w is not an object", ErrInitialize)
 	}
-	v, err := strconv.ParseFloat(string(members["protocolVersion"]), 64)
+	named := members["protocolVersion"]
+	if len(named) > 0 && named[0] == '"' {
+		return 0, fmt.Errorf("%w names the protocol version as a string, %.20s: it must be a number", ErrInitialize, named)
+	}
+	v, err := strconv.ParseFloat(string(named), 64)
 	if err != nil || v != math.Trunc(v) || v < 1 || v > math.MaxUint16 {
 		return 0, fmt.Errorf("%w has no protocol version", ErrInitialize)
 	}

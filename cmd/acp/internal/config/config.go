@@ -38,7 +38,7 @@ type Agent struct {
 	Env      map[string]string `koanf:"env" secret:"true" help:"added to its environment; ${NAME} is replaced"`
 	Dir      string            `koanf:"dir" path:"file" help:"directory to run in; that of the session by default"`
 	// Protocol is the only version of the protocol to speak, or 0.
-	Protocol int `koanf:"protocol" enum:"0,1,2" help:"the only protocol version to speak; 0 is any"`
+	Protocol int `koanf:"protocol" enum:"0,1,2" help:"the only protocol version to speak; 0 is what the preset says, or any"`
 	// LoginEnv starts it with the environment of a login shell.
 	LoginEnv bool `koanf:"login_env" help:"start it with the environment of a login shell"`
 	// NoFiles lends it no files: it opens them by itself.

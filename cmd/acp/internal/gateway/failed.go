@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/goacp/acp"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// failed returns what a client gets if an agent did not start: how its process has ended, or that there is none. What the program has written to standard error last, and what else err says, may
-// be secret: it is for the server alone if that has several users, and otherwise for the clients, too. What the agent has
-// answered, and what was given up, is returned as it is.
+// failed returns what a client gets if an agent did not start: how its process has ended, that there is none, or what is wrong
+// with its answer to initialize, which names members and versions only. What the program has written to standard error last,
+// and what else err says, may be secret: it is for the server alone if that has several users, and otherwise for the clients,
+// too. What the agent has answered, and what was given up, is returned as it is.
 func (b *backend) failed(ctx context.Context, agent string, err error) error {
 	if ctx.Err() != nil || errors.As(err, new(*jsonrpc.Error)) || errors.As(err, new(*jsonrpc.Failure)) {
 		return err
@@ -31,6 +33,8 @@ func (b *backend) failed(ctx context.Context, agent string, err error) error {
 		why = ": its program was not found"
 	case errors.Is(err, jsonrpc.ErrClosed):
 		why = ": it ended before it answered"
+	case errors.Is(err, acp.ErrInitialize):
+		why = ": " + strings.TrimPrefix(err.Error(), "acp: ")
 	}
 	f := &jsonrpc.Failure{Message: fmt.Sprintf("the agent %s did not start%s", agent, why), Reason: "agent_failed"}
 	if say := b.s.g.cfg.Failed; say != nil {

@@ -10,6 +10,7 @@ type preset struct {
 	argv        []string
 	others      [][]string // other programs that are the same agent, in order
 	noFiles     bool       // the agent works worse with files lent to it
+	protocol    int        // the only version that it speaks, so that it is not started twice to find out; or 0
 	older       []string   // the arguments with which versions are started that do not know argv
 	env         map[string]string
 	homepage    string
@@ -23,7 +24,7 @@ func (p preset) agent(environ []string) Agent {
 		return Agent{
 			Name: p.name, Title: p.title, Source: SourcePreset,
 			Command: argv[0], Args: argv[1:], Env: p.env,
-			NoFiles: p.noFiles, Older: p.older, Homepage: p.homepage, Install: p.install, environ: environ,
+			NoFiles: p.noFiles, Protocol: p.protocol, Older: p.older, Homepage: p.homepage, Install: p.install, environ: environ,
 		}
 	}
 	first := of(p.argv)
@@ -81,8 +82,8 @@ var presets = []preset{
 	},
 	{
 		// registry: factory-droid, whose newest entry starts acp-daemon; acp is what
-		// the ones before it started
-		name: "droid", title: "Factory Droid", argv: []string{"droid", "exec", "--output-format", "acp"},
+		// the ones before it started. 0.215.0 repeats version 2 and speaks version 1
+		name: "droid", title: "Factory Droid", argv: []string{"droid", "exec", "--output-format", "acp"}, protocol: 1,
 		env:      map[string]string{"DROID_DISABLE_AUTO_UPDATE": "true", "FACTORY_DROID_AUTO_UPDATE_ENABLED": "false"},
 		homepage: "https://factory.ai/product/cli", install: "npm install -g droid",
 	},
@@ -90,7 +91,7 @@ var presets = []preset{
 		// registry: gemini, also for older versions; its documentation. With files
 		// lent to it, it can create none: google-gemini/gemini-cli issue 17588
 		name: "gemini", title: "Gemini CLI", argv: []string{"gemini", "--acp"}, older: []string{"gemini", "--experimental-acp"},
-		noFiles:  true,
+		noFiles: true, protocol: 1,
 		homepage: "https://geminicli.com", install: "npm install -g @google/gemini-cli",
 	},
 	{
@@ -102,28 +103,28 @@ var presets = []preset{
 		homepage: "https://x.ai/cli", install: "npm install -g @xai-official/grok",
 	},
 	{
-		name: "junie", title: "Junie", argv: []string{"junie", "--acp=true"}, // registry: junie
-		homepage: "https://junie.jetbrains.com", install: "see https://junie.jetbrains.com",
+		name: "junie", title: "Junie", argv: []string{"junie", "--acp=true"}, // registry: junie; npm
+		homepage: "https://junie.jetbrains.com", install: "npm install -g @jetbrains/junie",
 	},
 	{
 		name: "kilo", title: "Kilo", argv: []string{"kilo", "acp"}, // registry: kilo; npm
 		homepage: "https://kilo.ai", install: "npm install -g @kilocode/cli",
 	},
 	{
-		name: "kimi", title: "Kimi CLI", argv: []string{"kimi", "acp"}, // registry: kimi; its documentation
-		homepage: "https://github.com/MoonshotAI/kimi-cli", install: "see https://github.com/MoonshotAI/kimi-cli",
+		name: "kimi", title: "Kimi Code", argv: []string{"kimi", "acp"}, // registry: kimi; its documentation; npm
+		homepage: "https://github.com/MoonshotAI/kimi-code", install: "npm install -g @moonshot-ai/kimi-code",
 	},
 	{
 		name: "kiro", title: "Kiro", argv: []string{"kiro-cli", "acp"}, // its documentation
 		homepage: "https://kiro.dev/docs/cli/acp", install: "see https://kiro.dev/docs/cli",
 	},
 	{
-		name: "opencode", title: "OpenCode", argv: []string{"opencode", "acp"}, // registry: opencode; its documentation
-		homepage: "https://opencode.ai", install: "see https://opencode.ai",
+		name: "opencode", title: "OpenCode", argv: []string{"opencode", "acp"}, // registry: opencode; its documentation; npm
+		homepage: "https://opencode.ai", install: "npm install -g opencode-ai",
 	},
 	{
-		name: "openhands", title: "OpenHands", argv: []string{"openhands", "acp"}, // its documentation
-		homepage: "https://docs.openhands.dev", install: "see https://docs.openhands.dev",
+		name: "openhands", title: "OpenHands", argv: []string{"openhands", "acp"}, // its documentation; PyPI
+		homepage: "https://docs.openhands.dev", install: "uv tool install openhands",
 	},
 	{
 		name: "pi", title: "pi", argv: []string{"pi-acp"}, // registry: pi-acp
@@ -142,8 +143,8 @@ var presets = []preset{
 		homepage: "https://github.com/stakpak/agent", install: "see https://github.com/stakpak/agent",
 	},
 	{
-		name: "vibe", title: "Mistral Vibe", argv: []string{"vibe-acp"}, // registry: mistral-vibe
-		homepage: "https://github.com/mistralai/mistral-vibe", install: "see https://github.com/mistralai/mistral-vibe",
+		name: "vibe", title: "Mistral Vibe", argv: []string{"vibe-acp"}, // registry: mistral-vibe; PyPI
+		homepage: "https://github.com/mistralai/mistral-vibe", install: "uv tool install mistral-vibe",
 	},
 }
 

@@ -3,6 +3,7 @@
 package roster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -196,7 +197,7 @@ func New(cfg *config.Config) *Roster {
 				a.Title = byName[name].Title
 			}
 		} else if c.Args != nil {
-			a.Args, a.Older = c.Args, nil
+			a.Args, a.Older, a.Protocol = c.Args, nil, 0
 		}
 		a.Source = SourceUser
 		if cfg.FromProject("agents", name) {
@@ -204,7 +205,8 @@ func New(cfg *config.Config) *Roster {
 		}
 		a.Env = merged(a.Env, c.Env)
 		a.NoFiles = a.NoFiles || c.NoFiles
-		a.Dir, a.Protocol, a.LoginEnv, a.Auth = c.Dir, c.Protocol, c.LoginEnv, c.Auth
+		a.Protocol = cmp.Or(c.Protocol, a.Protocol)
+		a.Dir, a.LoginEnv, a.Auth = c.Dir, c.LoginEnv, c.Auth
 		a.Remote = r.remote(remote.Source{File: c.TokenFile, Env: c.TokenEnv, Keyring: c.TokenKeyring}, c.Insecure)
 		byName[name] = a
 	}

@@ -164,6 +164,18 @@ func TestFind(t *testing.T) {
 	if got, want := r.Suggestions(), []string{"builtin", "claude", "mine"}; !slices.Equal(got, want) {
 		t.Errorf("suggestions: %q, want %q", got, want)
 	}
+	// What the preset knows of versions holds for its command alone.
+	for name, want := range map[string]int{"gemini": 1, "droid": 1, "opencode": 0, "codex": 0, "mine": 1} {
+		if a, _ := r.Find(name); a.Protocol != want {
+			t.Errorf("%s speaks %d, want %d", name, a.Protocol, want)
+		}
+	}
+	cfg.Agents = map[string]config.Agent{"gemini": {Protocol: 2}, "droid": {Args: []string{"acp"}}}
+	for name, want := range map[string]int{"gemini": 2, "droid": 0} {
+		if a, _ := New(cfg).Find(name); a.Protocol != want {
+			t.Errorf("%s of the settings speaks %d, want %d", name, a.Protocol, want)
+		}
+	}
 	if names := r.Names(); names[0] != Builtin || !slices.IsSorted(names[1:]) {
 		t.Errorf("names: %q", names)
 	}

@@ -68,7 +68,14 @@ func (a *rawAgent) request(f rawFrame) {
 		if a.does == "gemini" {
 			name = "gemini-cli"
 		}
-		a.answer(f, fmt.Sprintf(`"result":{"protocolVersion":1,"agentInfo":{"name":%q,"version":"1"},"agentCapabilities":{"loadSession":true}}`, name))
+		version := "1"
+		switch a.does {
+		case "repeats-version":
+			version = fmt.Sprint(f.Params.Version)
+		case "version-text":
+			version = `"1"`
+		}
+		a.answer(f, fmt.Sprintf(`"result":{"protocolVersion":%s,"agentInfo":{"name":%q,"version":"1"},"agentCapabilities":{"loadSession":true}}`, version, name))
 	case "session/new":
 		a.answer(f, `"result":{"sessionId":"s1"}`)
 	case "session/load":
