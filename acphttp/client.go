@@ -76,6 +76,7 @@ type outgoing struct {
 	session string
 	id      string // of a request
 	opens   bool   // it opens the session
+	inside  bool   // it needs an open session
 	number  uint64
 }
 
@@ -108,7 +109,7 @@ func (s *clientStream) WriteFrame(data []byte) error {
 	o := outgoing{text: append([]byte(nil), data...), session: h.session}
 	switch {
 	case h.isRequest():
-		o.id, o.opens = h.id, opensSession(h.method)
+		o.id, o.opens, o.inside = h.id, opensSession(h.method), insideSession(h.method)
 		if len(s.sent) < maxRoutes {
 			s.sent[h.id] = asked{h.method, h.session}
 		}

@@ -16,6 +16,7 @@ import (
 type events struct {
 	ready  chan struct{} // closed when it is open, or has failed
 	err    error         // why it has failed
+	none   error         // the server has no such stream, which is no failure for a session that is not open yet
 	stop   context.CancelFunc
 	left   bool // it is ended from here
 	closed bool // the session is, or was, closed at the agent: nothing more will be answered
@@ -163,13 +164,17 @@ func (l *leftStreams) take(session string) *events {
 // errClosedSession is why a call has no answer whose session was closed long ago.
 var errClosedSession = errors.New("acphttp: the session was closed")
 
-// openSession waits until the stream of a session is open.
-func (s *clientStream) openSession(session string, opens bool) error {
+// openSession waits until the stream of a session is open, for a message. What needs
+// an open session fails without one: what comes of it could not be received.
+func (s *clientStream) openSession(session string, o *outgoing) error {
 	s.mu.Lock()
-	e := s.beginSession(session, opens)
+	e := s.beginSession(session, o.opens)
 	s.mu.Unlock()
 	select {
 	case <-e.ready:
+		if e.none != nil && o.inside {
+			return fmt.Errorf("%w: %w", errNoStream, e.none)
+		}
 		return e.err
 	case <-s.ctx.Done():
 		return errNotSent
@@ -255,7 +260,7 @@ func (s *clientStream) readSession(ctx context.Context, session string, e, befor
 		// Some servers know a session only once it is loaded, and send its
 		// history on the stream of the connection. If it is the connection
 		// that is unknown, the message that follows will show it.
-		err = nil
+		e.none, err = err, nil
 	case refused && said.Status == http.StatusConflict: // for the message that wanted it
 	case refused && isBusy(said.Status): // likewise: what the agent says waits at the server
 		err = fmt.Errorf("%w: %w", errNoStream, err)

@@ -41,7 +41,7 @@ func (s *clientStream) tryDeliver(o outgoing) error {
 	case !isFieldValue(o.session):
 		return fmt.Errorf("%w: its id is no value of a header", errNoStream)
 	case o.id != "": // what has no answer needs no stream
-		if err := s.openSession(o.session, o.opens); err != nil {
+		if err := s.openSession(o.session, &o); err != nil {
 			return err // nothing was sent
 		}
 	}

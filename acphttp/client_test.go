@@ -405,6 +405,29 @@ func TestLoadWithoutStream(t *testing.T) {
 	}
 }
 
+// TestNoStream: a prompt fails whose session's stream the server does not have, and
+// nothing else: nothing of what comes back could be received.
+func TestNoStream(t *testing.T) {
+	p, url := newPeer(t)
+	gone := false
+	p.get = func(w http.ResponseWriter, _ *http.Request, session string) bool {
+		if session == "s1" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		return session == "s1"
+	}
+	p.post = func(_ http.ResponseWriter, _ *http.Request, method string, _ json.RawMessage) bool {
+		gone = gone || method == "session/prompt" // is not sent
+		return false
+	}
+	session := p.open(url)
+	_, err := session.Prompt(t.Context(), acp.Text("x")).Wait()
+	said := (*acphttp.StatusError)(nil)
+	if !errors.As(err, &said) || said.Status != http.StatusNotFound || gone || session.Conn().Conn().Err() != nil {
+		t.Errorf("%v, sent: %v, connection: %v", err, gone, session.Conn().Conn().Err())
+	}
+}
+
 // TestConflict: what conflicts about a session concerns that session alone.
 func TestConflict(t *testing.T) {
 	p, url := newPeer(t)

@@ -346,6 +346,16 @@ func (c *conn) acceptOnce(r *http.Request, body []byte, h *head, header string, 
 // before. Clients of the Python SDK do not name the session then.
 func opensSession(method string) bool { return method == methodLoad || method == "session/resume" }
 
+// insideSession reports whether a method is about a session that is open: what a client
+// does with it shows on the session's stream.
+func insideSession(method string) bool {
+	switch method {
+	case "session/prompt", "session/set_mode", "session/set_model", "session/set_config_option":
+		return true
+	}
+	return false
+}
+
 func mismatch(header string) error {
 	if header == "" {
 		return status(http.StatusBadRequest, "missing "+HeaderSessionID)

@@ -50,7 +50,7 @@ func (b *backend) failed(ctx context.Context, agent string, err error) error {
 		if said := lastLines(exit.Stderr); said != "" {
 			f.Message += ":\n" + said
 		}
-	case !errors.Is(err, jsonrpc.ErrClosed):
+	case !errors.Is(err, jsonrpc.ErrClosed) && !errors.Is(err, acp.ErrInitialize):
 		f.Message += ": " + clip(err.Error())
 	}
 	return f
