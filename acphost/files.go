@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/jsonrpc"
@@ -74,8 +75,8 @@ func Dir(roots ...string) *Files {
 // means the same. A line ends with its line feed, which is returned with it, so
 // that what is read piece by piece adds up to the file: carriage returns and a
 // byte order mark are returned as they are. Beyond the last line there is "".
-// Bytes that are not UTF-8 are returned as U+FFFD, since JSON has no room for
-// them. A file that does not exist is answered with -32002 and its path.
+// A file that is not UTF-8 is refused, since JSON has no room for its bytes: an
+// agent that writes such text back would destroy them. A file that does not exist is answered with -32002 and its path.
 func (f *Files) ReadTextFile(ctx context.Context, req *acpv1.ReadTextFileRequest) (*acpv1.ReadTextFileResponse, error) {
 	at, err := f.place(ctx, req.Path)
 	if err != nil {
@@ -144,7 +145,11 @@ func (f *Files) cut(ctx context.Context, r io.Reader, req *acpv1.ReadTextFileReq
 			return nil, fileError(req.Path, err)
 		}
 	}
-	return &acpv1.ReadTextFileResponse{Content: strings.ToValidUTF8(text.String(), "\uFFFD")}, nil
+	if !utf8.ValidString(text.String()) {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "The file is not text in UTF-8").
+			WithData(map[string]string{"path": req.Path})
+	}
+	return &acpv1.ReadTextFileResponse{Content: text.String()}, nil
 }
 
 // WriteTextFile replaces the text of a file, or creates it and the directories

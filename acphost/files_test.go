@@ -73,7 +73,8 @@ func TestReadLines(t *testing.T) {
 		"cr":      "one\rtwo\n",
 		"bom":     "\ufeffone\ntwo\n",
 		"empty":   "",
-		"invalid": "a\xff\xfeb\xe2\x82\n",
+		"invalid": "a\xff\xfeb\xe2\x82\ngood\n",
+		"rune":    "\ufffd\n",
 		"long":    long + "\n" + long + "\nend\n",
 	}
 	for name, text := range files {
@@ -103,7 +104,8 @@ func TestReadLines(t *testing.T) {
 		{"bom", nil, new(uint32(1)), "\ufeffone\n"},
 		{"empty", nil, nil, ""},
 		{"empty", new(uint32(5)), new(uint32(5)), ""},
-		{"invalid", nil, nil, "a\ufffdb\ufffd\n"},
+		{"invalid", new(uint32(2)), nil, "good\n"}, // what is asked for can be had
+		{"rune", nil, new(uint32(1)), "\ufffd\n"}, // which is a character like others
 		{"long", new(uint32(2)), new(uint32(1)), long + "\n"},
 		{"long", new(uint32(3)), nil, "end\n"},
 	} {
@@ -572,4 +574,21 @@ func TestPermitRead(t *testing.T) {
 		}
 	}
 	cancel()
+}
+
+// TestReadNotUTF8: what is not UTF-8 is refused, and not returned with other
+// characters in its place, which would be written back.
+func TestReadNotUTF8(t *testing.T) {
+	dir := realDir(t)
+	for name, text := range map[string]string{
+		"byte": "ok\xff\xfebad\n", "cut": "ok \xe2\x82", "surrogate": "\xed\xa0\x80", "latin": "Gr\xfc\xdfe\n", "utf16": "\xff\xfeo\x00k\x00",
+	} {
+		file := filepath.Join(dir, name)
+		put(t, file, text)
+		_, err := Dir(dir).ReadTextFile(t.Context(), &acpv1.ReadTextFileRequest{Path: file})
+		said := (*jsonrpc.Error)(nil)
+		if !errors.As(err, &said) || !strings.Contains(said.Message, "not text in UTF-8") || !strings.Contains(string(said.Data), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
