@@ -19,6 +19,7 @@ var (
 	ckPlanWords   = decides("agent/plan/words")
 	ckPlanRemoved = decides("agent/plan/removed")
 	ckUsageSize   = decides("agent/usage/size")
+	ckUsageTotal  = decides("agent/usage/total")
 	ckUsageCost   = decides("agent/usage/cost")
 	ckUsageAmount = decides("agent/usage/amount")
 	ckCommandName = decides("agent/command/names")
@@ -167,9 +168,17 @@ func (m *Monitor) planRemoved(s *session, id string) {
 	s.plans.drop(id)
 }
 
-// usage looks at what a session uses.
+// tokens looks at what a turn has used.
+func (m *Monitor) tokens(path string, total, input, output uint64) {
+	if m.breaks(ckUsageTotal, total < input || total-input < output) {
+		m.add(ckUsageTotal, path, "used %d tokens, of them %d for input and %d for output", total, input, output)
+	}
+}
+
+// usage looks at what a session uses. An agent that does not know how much room there is sends no update,
+// since clients divide by it.
 func (m *Monitor) usage(s *session, used, size uint64, cost *float64, currency string) {
-	if m.breaks(ckUsageSize, used > size && size > 0) {
+	if m.breaks(ckUsageSize, used > size) {
 		m.add(ckUsageSize, "params.update.used", "used %d of %d tokens", used, size)
 	}
 	if cost == nil {

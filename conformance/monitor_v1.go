@@ -167,6 +167,9 @@ func (m *Monitor) answeredV1(r *request, p any) bool {
 		}
 	case *acpv1.PromptResponse:
 		m.turned(r, string(p.StopReason), p.StopReason.Known())
+		if u := p.Usage; u != nil {
+			m.tokens("result.usage.totalTokens", u.TotalTokens, u.InputTokens, u.OutputTokens)
+		}
 	case *acpv1.SetSessionConfigOptionResponse:
 		if r.s != nil {
 			m.settings(r.s, "result.configOptions", settingsV1(p.ConfigOptions))

@@ -103,6 +103,9 @@ func (m *Monitor) stateV2(s *session, u acpv2.SessionUpdate) bool {
 		m.inBackground(s, u.Background)
 		r := u.StopReason
 		m.expect(ckStopReason, r == "" || r.Known() || r[0] == '_', "params.update.stopReason", "stopped for the unknown reason %s", quote(string(r)))
+		if t := u.Usage; t != nil {
+			m.tokens("params.update.usage.totalTokens", t.TotalTokens, t.InputTokens, t.OutputTokens)
+		}
 		m.stateOf(s, "idle", string(r), u.Error != nil, reported, work)
 	default:
 		return false
