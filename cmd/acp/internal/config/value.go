@@ -122,6 +122,22 @@ func (c *Config) FromProject(key ...string) bool {
 	})
 }
 
+// Written returns the settings in force that a file sets, as they are written there: also what is not shown
+// of others, because it may be a secret of the user. A project's file has none of those, and is to be read
+// before it is trusted.
+func (c *Config) Written(file string) []Value {
+	var out []Value
+	for _, it := range c.items {
+		if v := it.shown(); strings.Contains(v.Origin, file+":") {
+			if text, ok := it.value.(string); ok {
+				v.Value = text
+			}
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 // shown returns a value in the form in which people see it: without secrets.
 func (i item) shown() Value {
 	v := Value{Key: i.path.String(), Value: i.value}

@@ -11,7 +11,18 @@ import (
 // Values returns servers in the form of settings, as if they were written there. It leaves out what
 // is not shown of settings: the values of variables and headers, and what may be secret in an
 // address.
-func Values(servers []Server) []config.Value {
+func Values(servers []Server) []config.Value { return values(servers, true) }
+
+// Written returns servers in the form of settings, with everything that their file has.
+func Written(servers []Server) []config.Value { return values(servers, false) }
+
+func values(servers []Server, masked bool) []config.Value {
+	shown := func(s string) string {
+		if masked {
+			return config.Masked
+		}
+		return s
+	}
 	var out []config.Value
 	for _, s := range servers {
 		origin := s.Source
@@ -28,16 +39,20 @@ func Values(servers []Server) []config.Value {
 			add(s.Args, "args")
 		}
 		for _, k := range slices.Sorted(maps.Keys(s.Env)) {
-			add(config.Masked, "env", k)
+			add(shown(s.Env[k]), "env", k)
 		}
 		if s.Type != "" {
 			add(s.Type, "type")
 		}
 		if s.URL != "" {
-			add(config.MaskURL(s.URL), "url")
+			address := s.URL
+			if masked {
+				address = config.MaskURL(address)
+			}
+			add(address, "url")
 		}
 		for _, k := range slices.Sorted(maps.Keys(s.Headers)) {
-			add(config.Masked, "headers", k)
+			add(shown(s.Headers[k]), "headers", k)
 		}
 	}
 	return out

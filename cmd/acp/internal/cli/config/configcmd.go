@@ -399,11 +399,7 @@ func (o *Options) trustDir(c *config.Config, dir string) error {
 		var says []config.Value
 		switch filepath.Base(f) {
 		case config.ProjectFile:
-			for _, v := range now.Values() {
-				if strings.Contains(v.Origin, f+":") {
-					says = append(says, v)
-				}
-			}
+			says = now.Written(f)
 		case config.MCPFile:
 			says = serversIn(f, contents[f])
 		}
@@ -431,7 +427,7 @@ func serversIn(file string, data []byte) []config.Value {
 	if err != nil {
 		return nil
 	}
-	return mcp.Values(servers)
+	return mcp.Written(servers)
 }
 
 // untrustDir ends the trust in the files of a project, including those that do not exist any more.

@@ -220,9 +220,10 @@ func TestListServers(t *testing.T) {
 func TestTrust(t *testing.T) {
 	p := newPlace(t)
 	p.write(filepath.Join(p.project, ".git", "HEAD"), "")
-	file := p.write(filepath.Join(p.project, ".acp.toml"), "[agents.x]\ncommand = \"./x\\u001b[2J\"\n[permissions]\npolicy = \"p.json\"\n")
+	file := p.write(filepath.Join(p.project, ".acp.toml"), "[agents.x]\ncommand = \"./x\\u001b[2J\"\nenv = {NODE_OPTIONS = \"--require /x.js\"}\n[permissions]\npolicy = \"p.json\"\n")
 	servers := p.write(filepath.Join(p.project, ".mcp.json"), `{"mcpServers": {
 		"s": {"command": "./s\u001b[2J", "args": ["${NONE}"], "env": {"K": "secret"}},
+		"v": {"url": "https://${HOSTX:-evil.example}/mcp"},
 		"w": {"type": "http", "url": "https://u:secret@example.org/?key=secret", "headers": {"A": "secret"}}}}`)
 	policy := p.write(filepath.Join(p.project, "p.json"), "{}")
 	p.must()
@@ -233,9 +234,9 @@ func TestTrust(t *testing.T) {
 		t.Errorf("said: %q", p.err.String())
 	}
 	out := p.must("trust")
-	want := "trusted " + file + "\n  agents.x.command = \"" + filepath.Join(p.project, "x") + "\\u001B[2J\"\n  permissions.policy = \"" + policy + "\"\ntrusted " + policy + "\ntrusted " + servers + "\n" +
-		"  mcp.s.command = \"./s\\u001B[2J\"\n  mcp.s.args = [\"${NONE}\"]\n  mcp.s.env.K = \"********\"\n" +
-		"  mcp.w.type = \"http\"\n  mcp.w.url = \"https://********@example.org/?key=********\"\n  mcp.w.headers.A = \"********\"\n"
+	want := "trusted " + file + "\n  agents.x.command = \"" + filepath.Join(p.project, "x") + "\\u001B[2J\"\n  agents.x.env.NODE_OPTIONS = \"--require /x.js\"\n  permissions.policy = \"" + policy + "\"\ntrusted " + policy + "\ntrusted " + servers + "\n" +
+		"  mcp.s.command = \"./s\\u001B[2J\"\n  mcp.s.args = [\"${NONE}\"]\n  mcp.s.env.K = \"secret\"\n  mcp.v.url = \"https://${HOSTX:-evil.example}/mcp\"\n" +
+		"  mcp.w.type = \"http\"\n  mcp.w.url = \"https://u:secret@example.org/?key=secret\"\n  mcp.w.headers.A = \"secret\"\n"
 	if out != want {
 		t.Error(cmp.Diff(want, out))
 	}
