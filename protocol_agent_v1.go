@@ -428,6 +428,9 @@ func (p *agentV1) elicit(ctx context.Context, s *AgentSession, r *acpv2.CreateEl
 	if s != nil && s.unheard() {
 		return nil, clientLacks("subagents")
 	}
+	if m, ok := r.Mode.(*acpv2.UnknownElicitationMode); ok && !strings.HasPrefix(m.Type, "_") {
+		return nil, clientLacks("elicitation in the mode " + m.Type) // the modes of version 1 are closed
+	}
 	v1 := translate.ElicitationToV1(*r)
 	return convert(translate.ElicitationResponseFromV1)(callClient(ctx, acpv1.MethodElicitationCreate, p.c.conn, &v1))
 }

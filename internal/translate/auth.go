@@ -52,7 +52,7 @@ func AuthMethodsToV1(list []acpv2.AuthMethod) []acpv1.AuthMethod {
 			return v, true
 		case *acpv2.UnknownAuthMethod:
 			raw, ok := rename(m.Raw, "methodId", "id")
-			return &acpv1.UnknownAuthMethod{Type: m.Type, Raw: raw}, ok
+			return &acpv1.UnknownAuthMethod{Type: m.Type, Raw: raw}, ok && isOwn(m.Type)
 		}
 		return nil, false
 	})

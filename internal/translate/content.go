@@ -2,6 +2,7 @@ package translate
 
 import (
 	"math"
+	"strings"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
@@ -76,6 +77,15 @@ func ContentToV1(b acpv2.ContentBlock) acpv1.ContentBlock {
 		return &acpv1.UnknownContentBlock{Type: b.Type, Raw: b.Raw}
 	}
 	return nil
+}
+
+// closed returns content that an agent has said for clients of version 1. In the place of a kind that
+// version 1 does not have there is a text which says so.
+func closed(b acpv2.ContentBlock) acpv2.ContentBlock {
+	if u, ok := b.(*acpv2.UnknownContentBlock); ok && !isOwn(u.Type) {
+		return &acpv2.TextContent{Text: "[content of the unknown type " + strings.ToValidUTF8(u.Type[:min(len(u.Type), 100)], "") + "]"}
+	}
+	return b
 }
 
 func textToV1(b *acpv2.TextContent) *acpv1.TextContent {

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
@@ -118,7 +119,9 @@ func (t *ToV1) advertised(dst []acpv1.SessionUpdate, u acpv2.SessionUpdate) []ac
 		}
 	case *acpv2.CompactionSummaryChunk:
 		if compaction {
-			return append(dst, new(CompactionChunkToV1(*u)))
+			c := *u
+			c.Content = closed(c.Content)
+			return append(dst, new(CompactionChunkToV1(c)))
 		}
 	case *acpv2.SubagentUpdate:
 		if t.Caps.Subagents != nil {
@@ -126,19 +129,29 @@ func (t *ToV1) advertised(dst []acpv1.SessionUpdate, u acpv2.SessionUpdate) []ac
 		}
 	case *acpv2.SessionMessage:
 		if t.Caps.Subagents != nil {
-			return append(dst, new(SessionMessageToV1(*u)))
+			m := *u
+			if list, ok := m.Content.Get(); ok {
+				m.Content = acpv2.Set(each(list, closed))
+			}
+			return append(dst, new(SessionMessageToV1(m)))
 		}
 	case *acpv2.SessionMessageChunk:
 		if t.Caps.Subagents != nil {
-			return append(dst, new(SessionMessageChunkToV1(*u)))
+			c := *u
+			c.Content = closed(c.Content)
+			return append(dst, new(SessionMessageChunkToV1(c)))
 		}
 	case *acpv2.UnknownSessionUpdate:
-		if _, known := updatesOfV1[u.Type]; !known {
+		if _, known := updatesOfV1[u.Type]; !known && isOwn(u.Type) {
 			return append(dst, &acpv1.UnknownSessionUpdate{Type: u.Type, Raw: u.Raw})
 		}
 	}
 	return dst
 }
+
+// isOwn reports whether a variant that this library does not know is an extension. The unions of
+// version 1 are closed to others, and clients of version 1 close the connection at them.
+func isOwn(variant string) bool { return strings.HasPrefix(variant, "_") }
 
 // ForgetMode has the next update of the options tell the client the mode even if it is one that it knows.
 func (t *ToV1) ForgetMode() { t.mode = "" }
@@ -156,13 +169,16 @@ func (t *ToV1) Options(list []acpv2.SessionConfigOption) ([]acpv1.SessionConfigO
 
 func (t *ToV1) options(list []acpv2.SessionConfigOption) []acpv1.SessionConfigOption {
 	s := t.Caps.Session
-	if s == nil || s.ConfigOptions == nil || s.ConfigOptions.Boolean == nil {
-		list = slices.DeleteFunc(slices.Clone(list), func(o acpv2.SessionConfigOption) bool {
-			_, boolean := o.Kind.(*acpv2.SessionConfigBoolean)
-			return boolean
-		})
-	}
-	return OptionsToV1(list)
+	booleans := s != nil && s.ConfigOptions != nil && s.ConfigOptions.Boolean != nil
+	return OptionsToV1(slices.DeleteFunc(slices.Clone(list), func(o acpv2.SessionConfigOption) bool {
+		switch k := o.Kind.(type) {
+		case *acpv2.SessionConfigBoolean:
+			return !booleans
+		case *acpv2.UnknownSessionConfigOptionKind:
+			return !isOwn(k.Type)
+		}
+		return false
+	}))
 }
 
 func (t *ToV1) configOptions(dst []acpv1.SessionUpdate, u *acpv2.ConfigOptionUpdate) []acpv1.SessionUpdate {
@@ -182,6 +198,9 @@ func (t *ToV1) configOptions(dst []acpv1.SessionUpdate, u *acpv2.ConfigOptionUpd
 func (t *ToV1) planUpdate(dst []acpv1.SessionUpdate, u *acpv2.PlanUpdate) []acpv1.SessionUpdate {
 	items, ok := u.Plan.(*acpv2.PlanItems)
 	if t.Caps.Plan != nil && !(ok && items.PlanID == PlanID) {
+		if p, ok := u.Plan.(*acpv2.UnknownPlanUpdateContent); ok && !isOwn(p.Type) {
+			return dst
+		}
 		if v, ok := PlanUpdateToV1(*u); ok {
 			dst = append(dst, &v)
 		}
@@ -217,7 +236,7 @@ type messageKey struct {
 
 func (t *ToV1) chunk(kind messageKind, c *acpv2.ContentChunk) *acpv1.ContentChunk {
 	t.sentOf(kind, c.MessageID).add(c.Content)
-	return &acpv1.ContentChunk{Content: ContentToV1(c.Content), MessageID: acpv1.MessageID(c.MessageID), Meta: c.Meta, Unknown: c.Unknown}
+	return &acpv1.ContentChunk{Content: ContentToV1(closed(c.Content)), MessageID: acpv1.MessageID(c.MessageID), Meta: c.Meta, Unknown: c.Unknown}
 }
 
 // sentOf returns what was sent of a message.

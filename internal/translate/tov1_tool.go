@@ -221,7 +221,7 @@ func (t *ToV1) parts(list []acpv2.ToolCallContent) []part {
 func (t *ToV1) part(c acpv2.ToolCallContent) (p part) {
 	switch c := c.(type) {
 	case *acpv2.Content:
-		p.content = []acpv1.ToolCallContent{&acpv1.Content{Content: ContentToV1(c.Content), Meta: c.Meta, Unknown: c.Unknown}}
+		p.content = []acpv1.ToolCallContent{&acpv1.Content{Content: ContentToV1(closed(c.Content)), Meta: c.Meta, Unknown: c.Unknown}}
 	case *acpv2.Diff:
 		p.content = t.diff(c)
 	case *acpv2.Terminal:
@@ -231,6 +231,9 @@ func (t *ToV1) part(c acpv2.ToolCallContent) (p part) {
 			p.terminal = c.TerminalID
 		}
 	case *acpv2.UnknownToolCallContent:
+		if !isOwn(c.Type) {
+			return p
+		}
 		p.content = []acpv1.ToolCallContent{&acpv1.UnknownToolCallContent{Type: c.Type, Raw: c.Raw}}
 	}
 	return p
