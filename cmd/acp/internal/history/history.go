@@ -22,6 +22,8 @@ const (
 	// minFar is how many characters, without white space, a message must share with one elsewhere
 	// in the conversation to count as its beginning.
 	minFar = 16
+	// minEnd is how many letters the end of a kept answer must have to be taken for one that is replayed.
+	minEnd = 8
 	// longID is the length from which on an id counts as unique, and not as a number that an agent
 	// counts from 1 each time it starts.
 	longID = 16
@@ -381,13 +383,18 @@ func (c *comparison) extends(i, k int) bool {
 	return true
 }
 
-// contains matches words of the user around which the agent has put something.
+// contains matches words of the user around which the agent has put something, and an answer before which
+// it put something that it does not replay: a line about itself, without a gap.
 func (c *comparison) contains(i, k int) bool {
 	m, was := c.told[i].(*transcript.Message), c.kept[k].(*transcript.Message)
-	if m.Role != transcript.RoleUser {
-		return false
-	}
 	told, kept := squeeze(m.Text()), squeeze(was.Text())
+	if m.Role != transcript.RoleUser {
+		if m.Role != was.Role || letters(told, minEnd) < minEnd || !strings.HasSuffix(kept, told) {
+			return false
+		}
+		c.match(i, k)
+		return true
+	}
 	if letters(kept, minFar) < minFar || !strings.Contains(told, kept) {
 		return false
 	}
