@@ -16,7 +16,7 @@ import (
 type events struct {
 	ready  chan struct{} // closed when it is open, or has failed
 	err    error         // why it has failed
-	none   error         // the server has no such stream, which is no failure for a session that is not open yet
+	none   error         // the server has no such stream; for a session that is not open yet that is as it should be
 	stop   context.CancelFunc
 	left   bool // it is ended from here
 	closed bool // the session is, or was, closed at the agent: nothing more will be answered
