@@ -264,6 +264,10 @@ func (l *bridgeLink) agent(up *AgentConn, down *ClientConn) *Agent {
 	a.Initialize = func(context.Context, *AgentConn) (json.RawMessage, error) { return down.Meta(), nil }
 	a.NewSession = func(ctx context.Context, s *AgentSession) error {
 		d, err := down.NewSession(ctx, configOf(s))
+		if err == nil && l.has(d.ID()) {
+			return jsonrpc.Errorf(jsonrpc.CodeInternalError, "The agent gave a new session the id of an open one").
+				WithData(map[string]SessionID{"sessionId": d.ID()})
+		}
 		return l.opened(s, d, err)
 	}
 	a.Accept = l.accept
@@ -393,6 +397,14 @@ func (l *bridgeLink) opened(s *AgentSession, d *ClientSession, err error) error 
 	b.up, b.down = s, d
 	b.know()
 	return nil
+}
+
+// has reports whether a session is open.
+func (l *bridgeLink) has(id SessionID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.sessions[id]
+	return b != nil && b.up != nil
 }
 
 // session returns the entry of a session, which may not be known yet.

@@ -148,3 +148,33 @@ func TestBridgeEmptyPrompt(t *testing.T) {
 		})
 	}
 }
+
+// sameID is a stream of an agent that gives its second session the id of the first.
+type sameID struct{ jsonrpc.Stream }
+
+func (s sameID) WriteFrame(data []byte) error {
+	return s.Stream.WriteFrame(bytes.Replace(data, []byte(`"sessionId":"s2"`), []byte(`"sessionId":"s1"`), 1))
+}
+
+// TestBridgeSameID: a second session of one id is refused, with the reason.
+func TestBridgeSameID(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		n := 0
+		agent := &Agent{
+			NewSession: func(_ context.Context, s *AgentSession) error {
+				n++
+				s.SetID(SessionID(fmt.Sprint("s", n)))
+				return nil
+			},
+			Prompt: func(context.Context, *Turn) (StopReason, error) { return StopEndTurn, nil },
+		}
+		c := bridgedOver(t, agent, version, &Client{}, 3-version, func(s jsonrpc.Stream) jsonrpc.Stream { return sameID{s} })
+		if _, err := c.NewSession(t.Context(), SessionConfig{Cwd: "/"}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.NewSession(t.Context(), SessionConfig{Cwd: "/"})
+		if err == nil || !strings.Contains(err.Error(), "gave a new session the id of an open one") {
+			t.Errorf("version %d: %v", version, err)
+		}
+	}
+}
