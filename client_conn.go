@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -325,7 +326,11 @@ func (c *ClientConn) explain(err error) error {
 	if err == nil || c.closed.Load() || !errors.Is(err, jsonrpc.ErrClosed) {
 		return err
 	}
-	if exit := c.exitErr(); exit != nil {
+	exit := c.exitErr()
+	if c.proc != nil && errors.Is(err, io.EOF) {
+		exit = c.quietEnd(exit)
+	}
+	if exit != nil {
 		return fmt.Errorf("%w: %w", err, exit)
 	}
 	return err

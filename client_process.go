@@ -2,7 +2,10 @@ package acp
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/goacp/acp/internal/process"
 )
 
 // exitWait bounds how long to wait for the exit status of a process that has closed
@@ -44,6 +47,19 @@ func (c *ClientConn) exitErr() error {
 		}
 	}
 	return nil
+}
+
+// quietEnd returns how a process has ended that has closed its output: also if that
+// was not an error, or was done from here, after it had closed its output.
+func (c *ClientConn) quietEnd(exit error) error {
+	own, _ := errors.AsType[*process.ExitError](exit)
+	switch ended, _ := c.exited(); {
+	case exit != nil && (own == nil || !c.proc.Forced() || own.Signal != "SIGTERM" && own.Signal != "SIGKILL"):
+		return exit
+	case ended && !c.proc.Forced():
+		return &process.ExitError{Stderr: c.proc.StderrTail()}
+	}
+	return &process.StillRunningError{Stderr: c.proc.StderrTail()}
 }
 
 // awaitProcess waits until the process behind the stream, which was closed, has

@@ -39,6 +39,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -111,6 +112,7 @@ type Process struct {
 	stopping sync.Once
 	killed   chan struct{}
 	killOnce sync.Once
+	forced   atomic.Bool
 	done     chan struct{} // the child has ended, exit is set
 	gone     chan struct{} // the rest of the tree has ended, too
 	exit     error
@@ -316,6 +318,10 @@ func (p *Process) EndsWithin(d time.Duration) bool {
 	}
 }
 
+// Forced reports whether the child was sent a signal to end, by Stop or Kill, before
+// it had ended.
+func (p *Process) Forced() bool { return p.forced.Load() }
+
 // Wait waits for Done. It returns nil if the child ended with code 0, otherwise
 // an *[ExitError].
 func (p *Process) Wait() error {
@@ -362,6 +368,7 @@ func (p *Process) stop() {
 		}
 		p.tree.survey()
 	}
+	p.forced.Store(true)
 	if p.tree.terminate() {
 		after(p.done, grace(p.cfg.TermGrace))
 	}
@@ -371,6 +378,11 @@ func (p *Process) stop() {
 // The pipes stay open.
 func (p *Process) Kill() {
 	p.killOnce.Do(func() {
+		select {
+		case <-p.done:
+		default:
+			p.forced.Store(true)
+		}
 		p.tree.kill()
 		close(p.killed)
 	})
@@ -400,8 +412,8 @@ func after(c <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// An ExitError says that a child ended with a code other than 0, or by a
-// signal.
+// An ExitError says that a child ended with a code other than 0, by a signal, or
+// with 0 although nothing had told it to.
 type ExitError struct {
 	Code   int    // the exit code; -1 if a signal ended the child
 	Signal string // such as "SIGKILL"; empty if none did
@@ -417,6 +429,20 @@ func (e *ExitError) Error() string {
 	if e.Signal != "" {
 		s = "ended by " + e.Signal
 	}
+	if why := Reason(e.Stderr); why != "" {
+		s += ": " + why
+	}
+	return s
+}
+
+// A StillRunningError says that a child closed its output although it had not ended.
+type StillRunningError struct {
+	Stderr string // the last of what it wrote to standard error
+}
+
+// Error returns what happened, and the line of standard error that tells why.
+func (e *StillRunningError) Error() string {
+	s := "it closed its output, and had not ended"
 	if why := Reason(e.Stderr); why != "" {
 		s += ": " + why
 	}
