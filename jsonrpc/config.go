@@ -142,7 +142,7 @@ const (
 	EventMalformedNotification                      // a notification with unfit params was ignored; Path and Reason say why
 	EventRefusedNotification                        // Preempt refused a notification
 	EventMalformedRequest                           // a request with unfit params was refused; Path and Reason say why
-	EventUnknownResponse                            // a response to no call was ignored
+	EventUnknownResponse                            // a response to no call was ignored; Data is its id, in JSON
 	EventMalformedResponse                          // a response was not valid, which fails its call
 	EventHandlerError                               // a handler failed with Err, and the peer does not see that error
 	EventDiscarded                                  // Count messages were dropped because the connection was closed on this side
@@ -162,7 +162,7 @@ type Event struct {
 	Size   int64
 	Count  int
 	Err    error
-	Data   []byte // of noise and invalid frames: the first bytes, at most 1 kB, valid during the call
+	Data   []byte // of noise and invalid frames: the first bytes; of a response to no call: its id. At most 1 kB, valid during the call
 }
 
 // Stats counts what a connection has read and written since it was made.

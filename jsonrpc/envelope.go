@@ -419,7 +419,7 @@ func (r *reader) response(f Frame, e *envelope) {
 		cl, result, unknown = r.lookup(e.id)
 	}
 	if unknown {
-		c.event("response to an unknown request", Event{Kind: EventUnknownResponse})
+		c.event("response to an unknown request", Event{Kind: EventUnknownResponse, Data: e.id[:min(len(e.id), 1<<10)]})
 		return
 	}
 	if cl == nil {

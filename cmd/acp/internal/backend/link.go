@@ -40,6 +40,9 @@ type link struct {
 	mcp     []acp.MCPServer // once planned
 	planned bool
 	told    ignored // as far as that was reported
+	unfit   uint64  // notifications that did not fit the protocol, so that they were ignored
+	misfit  string  // the member that did not fit in the first of them
+	stray   bool    // an answer to no request was reported
 }
 
 // dial starts the agent as it is known. env is added to its environment.
@@ -56,7 +59,7 @@ func (h *Host) dial(ctx context.Context, env map[string]string, known remembered
 	}
 	start := &launch.Start{Agent: h.name(), Limit: h.cfg.Connect, Stderr: l.stderr.last, Ignored: func(line string) {
 		h.cfg.Logger.Debug("the agent wrote a line that is not a message", "agent", h.name(), "line", safetext.Line(line, maxNote))
-	}}
+	}, Noticed: l.noticed}
 	client := h.client(l)
 	slow := time.AfterFunc(h.cfg.Slow, func() {
 		h.note(Note{Kind: NoteSlow, Text: fmt.Sprintf("%s has been starting for %v and has not answered yet", h.name(), h.cfg.Slow)})

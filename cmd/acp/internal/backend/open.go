@@ -108,6 +108,15 @@ func (h *Host) note(n Note) {
 	}
 }
 
+// apart runs f, which may block, unless the host is being closed.
+func (h *Host) apart(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.over {
+		h.watchers.Go(f)
+	}
+}
+
 // watch waits for the end of a connection.
 func (h *Host) watch(l *link) {
 	h.watchers.Go(func() {
@@ -284,14 +293,16 @@ func (h *Host) left(what string, err error) error {
 		text := fmt.Sprintf("%s: the connection to %s broke: %s; the agent may have done what it was asked", what, h.name(), safetext.Line(broken.Err.Error(), maxNote))
 		return &launch.PlainError{Text: text, Err: err}
 	}
-	how := ""
+	how, stderr := "", ""
 	if exit, ok := errors.AsType[*process.ExitError](err); ok {
-		how = launch.HowEnded(exit)
-		if why := process.Reason(exit.Stderr); why != "" {
-			how += ": " + safetext.Line(why, maxNote)
-		}
+		how, stderr = launch.HowEnded(exit), exit.Stderr
+	} else if running, ok := errors.AsType[*process.StillRunningError](err); ok {
+		how, stderr = "closed its output, and had not ended", running.Stderr
 	} else if errors.Is(err, io.EOF) {
 		how = "ended, without an error"
+	}
+	if why := process.Reason(stderr); why != "" {
+		how += ": " + safetext.Line(why, maxNote)
 	}
 	if how == "" {
 		return fmt.Errorf("%s: %w", what, err)

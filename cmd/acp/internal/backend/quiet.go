@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // stderrWait bounds the wait for the reason of a turn in which nothing was said: it comes by
@@ -22,13 +24,47 @@ type turnMark struct {
 type ignored struct {
 	noise  uint64 // frames that are not messages
 	unread uint64 // messages that were too large or nested too deeply
+	unfit  uint64 // messages that did not fit the protocol
+	misfit string // what did not fit in the first of those
 }
+
+// noticed counts messages that do not fit the protocol, and reports an answer to a request that was never
+// sent at once: what waits for the answer may wait for ever.
+func (l *link) noticed(e jsonrpc.Event) {
+	switch e.Kind {
+	case jsonrpc.EventMalformedNotification:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.unfit++; l.misfit == "" {
+			l.misfit = safetext.Line(e.Path, maxMisfit)
+		}
+	case jsonrpc.EventUnknownResponse:
+		id := safetext.Line(string(e.Data), maxMisfit)
+		if id == "" || id == "null" { // it answers what it could not read
+			return
+		}
+		l.mu.Lock()
+		first := !l.stray
+		l.stray = true
+		l.mu.Unlock()
+		if first {
+			l.host.apart(func() {
+				l.host.note(Note{Kind: NoteNoise, Text: "the agent answered a request that was never sent: id " + id})
+			})
+		}
+	}
+}
+
+// maxMisfit bounds the name of a member and an id in a note, in cells.
+const maxMisfit = 100
 
 func (l *link) mark() turnMark { return turnMark{l.stderr.mark(), l.ignored()} }
 
 func (l *link) ignored() ignored {
 	st := l.conn.Conn().Stats()
-	return ignored{st.Noise + st.Invalid, st.Oversize + st.TooDeep}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return ignored{st.Noise + st.Invalid, st.Oversize + st.TooDeep, l.unfit, l.misfit}
 }
 
 // quiet reports that a turn has ended in which nothing was said, which looks like success, and that
@@ -43,6 +79,7 @@ func (s *Session) quiet(on *link, mark turnMark, silent bool) {
 		told := now
 		told.noise -= max(mark.noise, before.noise)
 		told.unread -= max(mark.unread, before.unread)
+		told.unfit -= before.unfit // also of what was replayed before the turn
 		if before.noise > 0 {
 			told.noise = 0
 		}
@@ -75,11 +112,12 @@ func (s *Session) quiet(on *link, mark turnMark, silent bool) {
 func (l *link) tell(now ignored, mark uint64, all bool) (before ignored) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before = ignored{min(l.told.noise, now.noise), min(l.told.unread, now.unread)}
+	before = ignored{noise: min(l.told.noise, now.noise), unread: min(l.told.unread, now.unread), unfit: min(l.told.unfit, now.unfit)}
 	if all || now.noise > mark {
 		l.told.noise = max(l.told.noise, now.noise)
 	}
 	l.told.unread = max(l.told.unread, now.unread)
+	l.told.unfit = max(l.told.unfit, now.unfit)
 	return before
 }
 
@@ -99,6 +137,19 @@ func (i ignored) String() string {
 		list = append(list, "a message was too large or nested too deeply, and was ignored")
 	default:
 		list = append(list, fmt.Sprintf("%d messages were too large or nested too deeply, and were ignored", i.unread))
+	}
+	switch at := ""; i.unfit {
+	case 0:
+	case 1:
+		if i.misfit != "" {
+			at = " (" + i.misfit + ")"
+		}
+		list = append(list, "a message that does not fit the protocol was ignored"+at+": --verbose shows it")
+	default:
+		if i.misfit != "" {
+			at = " (the first: " + i.misfit + ")"
+		}
+		list = append(list, fmt.Sprintf("%d messages that do not fit the protocol were ignored%s: --verbose shows them", i.unfit, at))
 	}
 	return strings.Join(list, "; ")
 }

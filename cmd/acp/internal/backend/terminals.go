@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"strings"
 
 	"github.com/goacp/acp"
@@ -10,6 +11,7 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/pty"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // terminals are lent to agents of version 1. Their ids differ from those of other connections,
@@ -42,6 +44,14 @@ func (t *terminals) inner(id acpv1.TerminalID) acpv1.TerminalID {
 	return acpv1.TerminalID(inner)
 }
 
+// renamed returns an error about a terminal with the id that the agent knows it by.
+func renamed[R any](id acpv1.TerminalID, res R, err error) (R, error) {
+	if errors.Is(err, jsonrpc.ErrResourceNotFound) {
+		err = jsonrpc.ErrResourceNotFound.WithData(map[string]string{"terminalId": string(id)})
+	}
+	return res, err
+}
+
 // CreateTerminal implements [acp.TerminalHost].
 func (t *terminals) CreateTerminal(ctx context.Context, req *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error) {
 	res, err := t.Terminals.CreateTerminal(ctx, req)
@@ -56,28 +66,32 @@ func (t *terminals) CreateTerminal(ctx context.Context, req *acpv1.CreateTermina
 func (t *terminals) TerminalOutput(ctx context.Context, req *acpv1.TerminalOutputRequest) (*acpv1.TerminalOutputResponse, error) {
 	r := *req
 	r.TerminalID = t.inner(r.TerminalID)
-	return t.Terminals.TerminalOutput(ctx, &r)
+	res, err := t.Terminals.TerminalOutput(ctx, &r)
+	return renamed(req.TerminalID, res, err)
 }
 
 // WaitForTerminalExit implements [acp.TerminalHost].
 func (t *terminals) WaitForTerminalExit(ctx context.Context, req *acpv1.WaitForTerminalExitRequest) (*acpv1.WaitForTerminalExitResponse, error) {
 	r := *req
 	r.TerminalID = t.inner(r.TerminalID)
-	return t.Terminals.WaitForTerminalExit(ctx, &r)
+	res, err := t.Terminals.WaitForTerminalExit(ctx, &r)
+	return renamed(req.TerminalID, res, err)
 }
 
 // KillTerminal implements [acp.TerminalHost].
 func (t *terminals) KillTerminal(ctx context.Context, req *acpv1.KillTerminalRequest) (*acpv1.KillTerminalResponse, error) {
 	r := *req
 	r.TerminalID = t.inner(r.TerminalID)
-	return t.Terminals.KillTerminal(ctx, &r)
+	res, err := t.Terminals.KillTerminal(ctx, &r)
+	return renamed(req.TerminalID, res, err)
 }
 
 // ReleaseTerminal implements [acp.TerminalHost].
 func (t *terminals) ReleaseTerminal(ctx context.Context, req *acpv1.ReleaseTerminalRequest) (*acpv1.ReleaseTerminalResponse, error) {
 	r := *req
 	r.TerminalID = t.inner(r.TerminalID)
-	return t.Terminals.ReleaseTerminal(ctx, &r)
+	res, err := t.Terminals.ReleaseTerminal(ctx, &r)
+	return renamed(req.TerminalID, res, err)
 }
 
 // watchTerminal shows what a terminal does, in the updates that an agent of version 2 would send.

@@ -13,6 +13,7 @@ import (
 type accent struct {
 	stop    func()       // called once it is recognized
 	ignored func(string) // called with each line; or nil
+	noticed func(jsonrpc.Event)
 
 	mu    sync.Mutex
 	heard bool // the first line that is not a message was seen
@@ -34,6 +35,9 @@ func (a *accent) speaks() (what, line string) {
 // take examines the first line that is not a message.
 func (a *accent) take(e jsonrpc.Event) {
 	if e.Kind != jsonrpc.EventNoise {
+		if a.noticed != nil {
+			a.noticed(e)
+		}
 		return
 	}
 	text := strings.TrimSpace(string(e.Data))

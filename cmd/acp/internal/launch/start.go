@@ -25,6 +25,9 @@ type Start struct {
 	// Ignored, if not nil, is called with each line that is not a message, or with its beginning,
 	// as the agent wrote it. It may be called after Connect has returned, and must not block.
 	Ignored func(line string)
+	// Noticed, if not nil, is called with everything else that the connection notices, on whatever
+	// goroutine that is. It must not block.
+	Noticed func(jsonrpc.Event)
 
 	accent accent
 }
@@ -34,7 +37,7 @@ type Start struct {
 func (s *Start) Connect(ctx context.Context, client *acp.Client, t acp.Transport) (*acp.ClientConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Limit)
 	defer cancel()
-	s.accent.stop, s.accent.ignored = cancel, s.Ignored
+	s.accent.stop, s.accent.ignored, s.accent.noticed = cancel, s.Ignored, s.Noticed
 	client.Engine.Diagnose = s.accent.take
 	return client.Connect(ctx, t)
 }
