@@ -19,6 +19,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 const (
@@ -314,6 +315,9 @@ func (o *Options) setOptions(ctx context.Context, s *acp.ClientSession) error {
 func optionError(what string, err error, names []string) error {
 	if errors.Is(err, errors.ErrUnsupported) || len(names) > 0 {
 		return exitcode.Errorf(exitcode.Usage, "%s: %w%s", what, err, listed(names))
+	}
+	if _, said := errors.AsType[*jsonrpc.Error](err); said {
+		return exitcode.Errorf(exitcode.Protocol, "%s: the agent answered: %w", what, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

@@ -362,6 +362,9 @@ func (c *conversation) ended(end ending) error {
 		c.show.line("The agent stopped at its limit of tokens.")
 	case acpv2.StopReasonMaxTurnRequests:
 		c.show.line("The agent stopped at its limit of requests.")
+	case acpv2.StopReasonEndTurn, "":
+	default:
+		c.show.line("The agent stopped: " + safetext.Line(string(end.res.StopReason), 100))
 	}
 	return nil
 }

@@ -313,7 +313,7 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 			m.say("the agent refuses to continue; your last prompt is no longer part of the conversation", true)
 			clean = false
 		default:
-			m.say("the agent stopped: "+string(msg.result.StopReason), true)
+			m.say("the agent stopped: "+one(string(msg.result.StopReason)), true)
 		}
 	}
 	if m.flying == 0 {
