@@ -15,6 +15,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
+	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/at"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -94,7 +95,7 @@ func (o *Options) list(ctx context.Context) error {
 	asked := false
 	var askErr error
 	if o.asks() {
-		more, err := o.mergeRemote(ctx, rows)
+		more, told, err := o.mergeRemote(ctx, rows)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -104,6 +105,9 @@ func (o *Options) list(ctx context.Context) error {
 		switch {
 		case errors.Is(err, errCannotList):
 			fmt.Fprintf(o.App.Err, "acp: the agent's own sessions are not listed: %s\n", safetext.Line(err.Error(), 500))
+		case err != nil && told:
+			rows, asked = more, true
+			askErr = exitcode.With(exitcode.Of(err), fmt.Errorf("there may be more of the agent's own sessions: %w", err))
 		case err != nil:
 			// The stored sessions are listed nevertheless.
 			askErr = exitcode.With(exitcode.Of(err), fmt.Errorf("the agent's own sessions are not listed: %w", err))
@@ -124,8 +128,9 @@ func (o *Options) list(ctx context.Context) error {
 func (o *Options) asks() bool { return !o.Local && (o.Remote || o.agent() != "") }
 
 // mergeRemote returns rows merged with the sessions that the agent knows, the latest first. For a
-// session that both know, the later time counts.
-func (o *Options) mergeRemote(ctx context.Context, rows []row) ([]row, error) {
+// session that both know, the later time counts. With an error told says whether there are some of the agent's
+// nevertheless.
+func (o *Options) mergeRemote(ctx context.Context, rows []row) (_ []row, told bool, _ error) {
 	whole := ctx
 	if o.Wait > 0 {
 		var cancel context.CancelFunc
@@ -137,52 +142,62 @@ func (o *Options) mergeRemote(ctx context.Context, rows []row) ([]row, error) {
 		// The name under which the agent's sessions are stored.
 		agent, err := o.App.Agent("")
 		if err != nil {
-			return nil, err
+			return rows, false, err
 		}
 		name = agent.Name
 	}
 	r, err := o.connect(ctx, name)
 	if err == nil {
 		defer r.Close()
-		infos, e := r.Sessions(ctx)
-		if err = e; err == nil {
-			known := map[store.Key]int{}
-			for i, v := range slices.Backward(rows) {
-				known[v.Key] = i // the latest one, if the agent has used an id twice
-			}
-			for _, info := range infos {
-				k := store.Key{Agent: name, ID: string(info.SessionID)}
-				updated, _ := time.Parse(time.RFC3339, info.UpdatedAt)
-				i, ok := known[k]
-				if !ok {
-					if o.Here && info.Cwd != o.App.Cwd {
-						continue
-					}
-					known[k] = len(rows)
-					rows = append(rows, row{Match: store.Match{Session: store.Session{Key: k, Cwd: info.Cwd, Title: info.Title, Updated: updated}}, from: fromAgent})
-					continue
-				}
-				if rows[i].from == fromStored {
-					rows[i].from = fromBoth
-				}
-				if rows[i].Title == "" {
-					rows[i].Title = info.Title
-				}
-				if updated.After(rows[i].Updated) {
-					rows[i].Updated = updated
-				}
-			}
-			slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.Updated.UnixNano(), a.Updated.UnixNano()) })
-			return rows, nil
+		cwd := ""
+		if o.Here {
+			cwd = o.App.Cwd // an agent may return the latest ones only
+		}
+		var infos []acp.SessionInfo
+		if infos, err = r.Sessions(ctx, cwd); err == nil || len(infos) > 0 {
+			rows = o.merged(name, rows, infos)
+			told = true
 		}
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) && whole.Err() == nil {
-		return nil, exitcode.Errorf(exitcode.Timeout, "%s did not answer within %v; give it more time with --wait", name, o.Wait)
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && whole.Err() == nil:
+		err = exitcode.Errorf(exitcode.Timeout, "%s did not answer within %v; give it more time with --wait", name, o.Wait)
+	case errors.Is(err, errors.ErrUnsupported):
+		err = fmt.Errorf("%s %w", name, errCannotList)
 	}
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, fmt.Errorf("%s %w", name, errCannotList)
+	return rows, told, err
+}
+
+// merged returns rows and what the agent of a name knows, the latest first.
+func (o *Options) merged(name string, rows []row, infos []acp.SessionInfo) []row {
+	known := map[store.Key]int{}
+	for i, v := range slices.Backward(rows) {
+		known[v.Key] = i // the latest one, if the agent has used an id twice
 	}
-	return nil, err
+	for _, info := range infos {
+		k := store.Key{Agent: name, ID: string(info.SessionID)}
+		updated, _ := time.Parse(time.RFC3339, info.UpdatedAt)
+		i, ok := known[k]
+		if !ok {
+			if o.Here && info.Cwd != o.App.Cwd {
+				continue
+			}
+			known[k] = len(rows)
+			rows = append(rows, row{Match: store.Match{Session: store.Session{Key: k, Cwd: info.Cwd, Title: info.Title, Updated: updated}}, from: fromAgent})
+			continue
+		}
+		if rows[i].from == fromStored {
+			rows[i].from = fromBoth
+		}
+		if rows[i].Title == "" {
+			rows[i].Title = info.Title
+		}
+		if updated.After(rows[i].Updated) {
+			rows[i].Updated = updated
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.Updated.UnixNano(), a.Updated.UnixNano()) })
+	return rows
 }
 
 // search lists the sessions that contain the words.

@@ -26,10 +26,10 @@ func (o *Options) connect(ctx context.Context, name string) (Remote, error) {
 // A remote is an agent that was started for a question about its sessions.
 type remote struct{ h *backend.Host }
 
-// Sessions returns the sessions that the agent knows, at most maxRemote of them.
-func (r *remote) Sessions(ctx context.Context) ([]acp.SessionInfo, error) {
+// Sessions implements [Remote]. It returns at most maxRemote of them.
+func (r *remote) Sessions(ctx context.Context, cwd string) ([]acp.SessionInfo, error) {
 	var all []acp.SessionInfo
-	for s, err := range r.h.Conn().ListSessions(ctx, acp.ListOptions{}) {
+	for s, err := range r.h.Conn().ListSessions(ctx, acp.ListOptions{Cwd: cwd}) {
 		if err != nil {
 			return all, err
 		}

@@ -81,7 +81,9 @@ type Options struct {
 
 // A Remote is a connection to an agent that lists and deletes sessions.
 type Remote interface {
-	Sessions(ctx context.Context) ([]acp.SessionInfo, error)
+	// Sessions returns those that the agent knows: of a directory, or all with "". With an error it returns
+	// those that came before it.
+	Sessions(ctx context.Context, cwd string) ([]acp.SessionInfo, error)
 	Delete(ctx context.Context, id acp.SessionID) error
 	io.Closer
 }

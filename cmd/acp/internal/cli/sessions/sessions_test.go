@@ -40,13 +40,15 @@ type bench struct {
 // A fakeAgent knows sessions.
 type fakeAgent struct {
 	sessions []acp.SessionInfo
-	err      error // of asking
-	wait     bool  // until the context is done
+	err      error  // of asking
+	asked    string // the directory it was asked about
+	wait     bool   // until the context is done
 	deleted  []string
 	closed   bool
 }
 
-func (f *fakeAgent) Sessions(ctx context.Context) ([]acp.SessionInfo, error) {
+func (f *fakeAgent) Sessions(ctx context.Context, cwd string) ([]acp.SessionInfo, error) {
+	f.asked = cwd
 	if f.wait {
 		<-ctx.Done()
 		return nil, ctx.Err()
