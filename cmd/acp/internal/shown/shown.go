@@ -84,10 +84,38 @@ func With(title, command string) string {
 	if command = strings.TrimSpace(command); command == "" || hasWords(squeeze(title), squeeze(command)) {
 		return title
 	}
+	if whole, ok := uncut(title, command); ok {
+		return whole
+	}
 	if strings.HasSuffix(title, "?") {
 		return title + " " + command
 	}
 	return title + ": " + command
+}
+
+// Bounds of a command that was cut at the end of a title, in bytes: what is shorter proves nothing, and
+// what is longer is not looked for.
+const (
+	minCut = 4
+	maxCut = 1000
+)
+
+// uncut returns a title with the whole command in the place of its beginning, if the title ends with that
+// and an ellipsis.
+func uncut(title, command string) (whole string, ok bool) {
+	text, ok := strings.CutSuffix(title, "…")
+	if !ok {
+		text, ok = strings.CutSuffix(title, "...")
+	}
+	if text = strings.TrimRight(text, " "); !ok {
+		return "", false
+	}
+	for i := max(0, len(text)-maxCut); len(text)-i >= minCut; i++ {
+		if (i == 0 || text[i-1] == ' ' || text[i-1] == '`') && strings.HasPrefix(command, text[i:]) {
+			return text[:i] + command, true
+		}
+	}
+	return "", false
 }
 
 // Same reports whether two texts say the same: agents give a command as the title, in a block of

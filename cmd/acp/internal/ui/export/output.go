@@ -11,7 +11,7 @@ func OutputText(raw json.RawMessage) string {
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) == nil {
-		for _, name := range []string{"formatted_output", "formattedOutput", "output", "stdout"} {
+		for _, name := range []string{"formatted_output", "formattedOutput", "output", "stdout", "content"} {
 			if json.Unmarshal(members[name], &text) == nil && text != "" {
 				return text
 			}

@@ -9,8 +9,9 @@ func TestOutputText(t *testing.T) {
 		`{"exit_code":0,"output":"out"}`:                         "out",
 		`{"formatted_output":"","stdout":"x"}`:                   "x",
 		`{"output":{"a":1}}`:                                     `{"output":{"a":1}}`,
-		`[1]`:                                                    "[1]",
-		`null`:                                                   "",
+		`{"content":"a\nb","detailedContent":"diff"}`:            "a\nb",
+		`[1]`:  "[1]",
+		`null`: "",
 	} {
 		if got := OutputText([]byte(raw)); got != want {
 			t.Errorf("%s: %q, want %q", raw, got, want)
