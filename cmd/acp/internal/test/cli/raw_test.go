@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 )
 
 // A rawAgent writes its frames itself, of version 1, as agents do that are not made with this module. Its
@@ -28,6 +30,7 @@ type rawFrame struct {
 				Write bool `json:"writeTextFile"`
 			} `json:"fs"`
 		} `json:"clientCapabilities"`
+		Cwd string `json:"cwd"`
 	} `json:"params"`
 }
 
@@ -75,12 +78,25 @@ func (a *rawAgent) request(f rawFrame) {
 		case "version-text":
 			version = `"1"`
 		}
-		a.answer(f, fmt.Sprintf(`"result":{"protocolVersion":%s,"agentInfo":{"name":%q,"version":"1"},"agentCapabilities":{"loadSession":true}}`, version, name))
+		a.answer(f, fmt.Sprintf(`"result":{"protocolVersion":%s,"agentInfo":{"name":%q,"version":"1"},"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}`, version, name))
 	case "session/new":
+		if a.does == "option-refused" {
+			a.answer(f, `"result":{"sessionId":"s1","configOptions":[{"id":"model","name":"Model","category":"model","type":"select",`+
+				`"currentValue":"a","options":[{"value":"a","name":"A"},{"value":"b","name":"B"}]}]}`)
+			return
+		}
 		a.answer(f, `"result":{"sessionId":"s1"}`)
+	case "session/list":
+		a.list(f)
+	case "session/set_config_option":
+		a.answer(f, `"error":{"code":-32601,"message":"Method not found"}`)
 	case "session/load":
 		a.answer(f, a.missing(f.Params.SessionID))
 	case "session/prompt":
+		if a.does == "text-id" {
+			fmt.Printf(`{"jsonrpc":"2.0","id":"%s","result":{"stopReason":"end_turn"}}`+"\n", f.ID)
+			return
+		}
 		if end := a.turn(); end != "" {
 			a.answer(f, end)
 			return
@@ -157,6 +173,30 @@ func (a *rawAgent) turn() string {
 		a.update(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}`)
 	case "acts":
 		a.update(`{"sessionUpdate":"tool_call","toolCallId":"c","title":"Look","kind":"read","status":"completed"}`)
+	case "ends-well": // in the turn
+		fmt.Fprintln(os.Stderr, "fatal: cannot reach backend")
+		os.Exit(0)
+	case "closes-output":
+		fmt.Fprintln(os.Stderr, "fatal: cannot reach backend")
+		_ = os.Stdout.Close()
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGTERM)
+		<-asked
+		os.Exit(0)
+	case "own-reason":
+		a.say("Said.")
+		return `"result":{"stopReason":"_tired"}`
+	case "unknown-reason":
+		a.say("Said.")
+		return `"result":{"stopReason":"tool_error"}`
+	case "null-error":
+		a.say("Said.")
+		return `"result":{"stopReason":"end_turn"},"error":null`
+	case "misfits":
+		a.update(`{"sessionUpdate":"agent_message_chunk","content":[{"type":"text","text":"The important answer."}]}`)
+		a.update(`{"sessionUpdate":"agent_message_chunk","content":"Another one."}`)
+		a.update(`{"sessionUpdate":"tool_call","toolCallId":"t","title":null,"kind":"edit","status":"completed"}`)
+		a.say("Said.")
 	case "details":
 		return `"error":{"code":-32603,"message":"Internal error","data":{"details":"no key \u001b[31mfor the model"}}`
 	case "nested":
@@ -165,6 +205,18 @@ func (a *rawAgent) turn() string {
 		a.say("Said.")
 	}
 	return ""
+}
+
+// list answers session/list: with what is in a directory, or with the latest of all directories.
+func (a *rawAgent) list(f rawFrame) {
+	switch {
+	case a.does == "endless":
+		a.answer(f, fmt.Sprintf(`"result":{"sessions":[{"sessionId":"again","cwd":%q}],"nextCursor":"c"}`, f.Params.Cwd))
+	case f.Params.Cwd != "":
+		a.answer(f, fmt.Sprintf(`"result":{"sessions":[{"sessionId":"in-here","cwd":%q}]}`, f.Params.Cwd))
+	default:
+		a.answer(f, `"result":{"sessions":[{"sessionId":"elsewhere","cwd":"/elsewhere"}]}`)
+	}
 }
 
 // missing is the answer to loading a session that is not there.
