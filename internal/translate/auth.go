@@ -52,7 +52,7 @@ func AuthMethodsToV1(list []acpv2.AuthMethod) []acpv1.AuthMethod {
 			return v, true
 		case *acpv2.UnknownAuthMethod:
 			raw, ok := rename(m.Raw, "methodId", "id")
-			return &acpv1.UnknownAuthMethod{Type: m.Type, Raw: raw}, ok && isOwn(m.Type)
+			return &acpv1.UnknownAuthMethod{Type: m.Type, Raw: raw}, ok // clients skip what they do not know, and agents offer others, such as env_var
 		}
 		return nil, false
 	})
