@@ -106,7 +106,7 @@ var layers = map[string][]string{
 	"publicip":               {},
 	"push":                   {"publicip"},
 	"push/pushtest":          {},
-	"record/file":            {"exitcode", "safetext"},
+	"record/file":            {"exitcode", "record/frame", "safetext"},
 	"record/frame":           {},
 	"record/page":            {"record/summary", "web/assets"},
 	"record/summary":         {"record/frame", "safetext"},

@@ -191,9 +191,10 @@ func newTrace(a *app.App, runF func(context.Context, *Options) error) *cobra.Com
 	cmd := &cobra.Command{
 		Use:   "trace FILE…",
 		Short: "Check recorded traffic",
-		Long: `Check recordings made with acp tap. Only the rules that concern every message can be
-checked in a recording; they are checked for both sides. A FILE named - is standard
-input.`,
+		Long: `Check recordings made with acp tap, or files of other programs that have a frame in each
+line and nothing else: acp then finds out who sent a frame by its method. Only the rules
+that concern every message can be checked in a recording; they are checked for both
+sides. A FILE named - is standard input.`,
 		Example: `  acp check trace session.acptrace
   acp check trace --only client --json session.acptrace`,
 		Args: cobra.MinimumNArgs(1),

@@ -53,7 +53,7 @@ type File struct {
 	n    int64     // records
 }
 
-// Open opens a recording, "-" for standard input. Errors are lines for the user. They have the exit
+// Open opens a recording, or a file that has a frame in each line and nothing else, "-" for standard input. Errors are lines for the user. They have the exit
 // code of wrong usage if there is no such file, if it is not a recording, or if a newer program made it.
 func Open(ctx context.Context, c Console, name string) (*File, error) {
 	f := &File{Name: name, c: c, ctx: ctx}
@@ -79,7 +79,7 @@ func Open(ctx context.Context, c Console, name string) (*File, error) {
 			f.size = info.Size()
 		}
 	}
-	r, err := trace.NewReader(in)
+	r, err := trace.NewReader(open(in))
 	if err != nil {
 		f.Close()
 		return nil, f.fail(err)

@@ -1,0 +1,92 @@
+package file
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/trace"
+)
+
+// TestFrames: a file with a frame in each line is read as a recording, with who sent what.
+func TestFrames(t *testing.T) {
+	const agent, client = "> ", "< "
+	lines := []string{
+		agent + `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`,
+		client + `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`,
+		agent + `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s"}}`,
+		client + `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}`,
+		client + `{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s"}}`,
+		agent + `{"jsonrpc":"2.0","id":1,"result":{"outcome":{"outcome":"cancelled"}}}`,
+		client + `{"jsonrpc":"2.0","id":"x","method":"fs/read_text_file","params":{"sessionId":"s"}}`,
+		agent + `{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":"m"}}`,
+		client + `{"jsonrpc":"2.0","method":"_mine","params":{}}`,
+		agent + `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`,
+		client + `{"jsonrpc":"2.0","id":1,"result":{"stopReason":"cancelled"}}`,
+		client + `{"jsonrpc":"2.0","id":99,"result":{}}`,
+		client + `loading`,
+	}
+	var text strings.Builder
+	text.WriteString("\ufeff\n")
+	for _, l := range lines {
+		text.WriteString(l[2:] + "\r\n")
+	}
+	got, err := directions(t, strings.TrimSuffix(text.String(), "\r\n"))
+	if d := cmp.Diff(lines, got); d != "" || err != nil {
+		t.Error(d, err)
+	}
+	if got, err := directions(t, `{"jsonrpc":"2.0","method":"session/update","params":"`+strings.Repeat("x", 2*trace.MaxLine)+"\"}\n"+lines[0][2:]); len(got) != 2 || err != nil {
+		t.Error(len(got), err)
+	}
+	for _, other := range []string{`{"jsonrpc` + "\n", "hello\n", ""} {
+		if _, err := directions(t, other); !errors.Is(err, trace.ErrNotTrace) {
+			t.Errorf("%q: %v", other, err)
+		}
+	}
+}
+
+func directions(t *testing.T, text string) (got []string, err error) {
+	a, _ := write(t, text)
+	f, err := Open(t.Context(), a, "f")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for {
+		rec, err := f.Record()
+		if err == io.EOF {
+			return got, nil
+		}
+		if err != nil {
+			return got, err
+		}
+		arrow := "< "
+		if rec.Dir == trace.ToAgent {
+			arrow = "> "
+		}
+		got = append(got, arrow+string(rec.Data))
+	}
+}
+
+func FuzzFrames(f *testing.F) {
+	f.Add(`{"jsonrpc":"2.0","id":0,"method":"initialize"}` + "\n" + `{"jsonrpc":"2.0","id":0,"result":{}}`)
+	f.Add(`{"jsonrpc":"2.0","id":null,"error":{}}` + "\n\n{")
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := trace.NewReader(open(strings.NewReader(text)))
+		if err != nil {
+			return
+		}
+		for {
+			if _, err := r.Next(); err == io.EOF {
+				return
+			} else if cut := (*trace.CutError)(nil); err != nil && !errors.As(err, &cut) && !errors.Is(err, trace.ErrVersion) {
+				t.Fatal(err)
+			} else if err != nil && !errors.As(err, &cut) {
+				return
+			}
+		}
+	})
+}
