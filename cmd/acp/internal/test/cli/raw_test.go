@@ -93,9 +93,8 @@ func (a *rawAgent) request(f rawFrame) {
 	case "session/load":
 		a.answer(f, a.missing(f.Params.SessionID))
 	case "session/prompt":
-		if a.does == "text-id" {
+		if a.does == "text-id" { // and then answers as it should, so that the turn ends
 			fmt.Printf(`{"jsonrpc":"2.0","id":"%s","result":{"stopReason":"end_turn"}}`+"\n", f.ID)
-			return
 		}
 		if end := a.turn(); end != "" {
 			a.answer(f, end)
