@@ -518,17 +518,17 @@ func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bo
 		return exitcode.Errorf(exitcode.Incomplete, "the agent stopped at its limit of tokens")
 	case acpv2.StopReasonMaxTurnRequests:
 		return exitcode.Errorf(exitcode.Incomplete, "the agent stopped at its limit of requests")
+	case acpv2.StopReasonCancelled:
+		if denied > 0 {
+			return denials
+		}
+		return exitcode.Errorf(exitcode.Cancelled, "the agent says that the turn was cancelled")
 	case acpv2.StopReasonEndTurn, "":
 	default:
 		if strings.HasPrefix(string(res.StopReason), "_") { // a reason of the agent's own
 			return exitcode.Errorf(exitcode.Incomplete, "the agent stopped: %s", safetext.Line(string(res.StopReason), 100))
 		}
 		return exitcode.Errorf(exitcode.Protocol, "the agent stopped for a reason that ACP does not have: %s", safetext.Line(string(res.StopReason), 100))
-	case acpv2.StopReasonCancelled:
-		if denied > 0 {
-			return denials
-		}
-		return exitcode.Errorf(exitcode.Cancelled, "the agent says that the turn was cancelled")
 	}
 	if denied > 0 && !denyOK {
 		return denials
