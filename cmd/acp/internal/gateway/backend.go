@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // A backend is the agent of a session, while it runs.
@@ -37,6 +39,8 @@ type backend struct {
 	ready      bool
 	transcript string // what a new session of the agent has to know, until the agent has it
 	handed     bool   // it was sent
+	unfit      int    // updates that did not fit the protocol, and were not told yet
+	misfit     string // the member that did not fit in the first of those
 }
 
 // maxEarly bounds the updates that are held until a session is open.
@@ -178,8 +182,41 @@ func (b *backend) client() *acp.Client {
 		Info: cfg.Info, Logger: cfg.Logger, CancelGrace: cfg.CancelGrace,
 		Update: b.update, RequestPermission: b.permission, Elicit: b.elicit,
 	}
+	c.Engine.Diagnose = b.noticed
 	b.s.lend(c)
 	return c
+}
+
+// noticed counts updates that do not fit the protocol, so that they are ignored.
+func (b *backend) noticed(e jsonrpc.Event) {
+	if e.Kind != jsonrpc.EventMalformedNotification {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.unfit++; b.unfit == 1 {
+		b.misfit = e.Path[:min(len(e.Path), maxMisfit)]
+	}
+}
+
+// maxMisfit bounds the name of a member in a notice, in bytes.
+const maxMisfit = 200
+
+// missing has the log say that updates were ignored since it last did.
+func (b *backend) missing(ctx context.Context) {
+	b.mu.Lock()
+	n, at := b.unfit, b.misfit
+	b.unfit, b.misfit = 0, ""
+	b.mu.Unlock()
+	if n == 0 {
+		return
+	}
+	what := "A message does not fit the protocol: "
+	if n > 1 {
+		what = fmt.Sprintf("%d messages do not fit the protocol. The first: ", n)
+	}
+	note := noticeRecord{Severity: acp.NoticeSeverityWarning, Title: "Something the agent has sent is missing.", Description: what + strings.ToValidUTF8(at, "") + "."}
+	_ = b.s.log.put(ctx, kindNotice, encode(note), nil)
 }
 
 // run makes an agent that is connected the session's, or ends it if the session was closed meanwhile.

@@ -551,6 +551,7 @@ func (s *session) prompt(t *turn) endRecord {
 	if b.conn.Conn().Err() == nil {
 		b.heard(s.ctx)
 	}
+	b.missing(s.ctx)
 	switch {
 	case b.conn.Conn().Err() != nil && (err != nil || res == nil): // it has ended in the turn
 		end := endRecord{Lost: true}
