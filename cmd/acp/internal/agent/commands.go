@@ -89,14 +89,15 @@ func misusef(format string, args ...any) error { return tool.Misusef(format, arg
 
 // answer carries out a prompt.
 func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe, ask wish) (acp.StopReason, error) {
-	w.say(ask.leftOut())
 	name, rest := ask.name, ask.rest
-	if (!ask.ok || !isCommand(name)) && w.s.find(ctx) != nil {
-		return b.converse(ctx, t, w, ask)
+	talks := (!ask.ok || !isCommand(name)) && w.s.find(ctx) != nil
+	if !ask.ok && !talks { // one message, which programs know
+		text := ask.leftOut() + plainAnswer(t.Blocks(), b.models != nil)
+		return acp.StopEndTurn, w.out.Show(&acp.TextContent{Text: text, Meta: ownmeta.Of(ownmeta.Unanswered{Unanswered: true})})
 	}
-	if !ask.ok {
-		w.say(plainAnswer(t.Blocks(), b.models != nil))
-		return acp.StopEndTurn, nil
+	w.say(ask.leftOut())
+	if talks {
+		return b.converse(ctx, t, w, ask)
 	}
 	all := commands()
 	i := commandOf(all, name)

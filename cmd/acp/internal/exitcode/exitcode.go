@@ -25,6 +25,7 @@ const (
 	Auth       Code = 10 // the agent requires a login, or the gateway another token
 	Incomplete Code = 11 // the agent stopped at a limit of its own: tokens or requests
 	Broken     Code = 12 // the agent did something that a rule denies, without asking
+	Unanswered Code = 13 // the agent has no language model that could answer the prompt
 )
 
 // An Error is an error with the exit status of the program.

@@ -37,6 +37,12 @@ type Ranks struct {
 	Ranks bool `json:"ranks,omitempty"`
 }
 
+// Unanswered is what the built-in agent says of a text that stands for an answer: there is no language model that could
+// have given one.
+type Unanswered struct {
+	Unanswered bool `json:"unanswered,omitempty"`
+}
+
 // Ranked is what an agent says of a command that not everybody may use: the least rank.
 type Ranked struct {
 	Role string `json:"role,omitempty"`

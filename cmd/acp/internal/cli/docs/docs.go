@@ -74,10 +74,12 @@ const statuses = `## Exit statuses
 | 10 | the agent requires a login, or the gateway another token |
 | 11 | the agent stopped at one of its own limits: tokens or requests |
 | 12 | a rule was broken: the agent did something that a rule denies, without asking |
+| 13 | the built-in agent has no language model, and the prompt is not one of its commands |
 
 The meaning of a status never changes. If several apply, the cause that ended the turn
 takes precedence: a limit or an interrupt (8, 9, 4), then a failure (6, 7, 10, 1), then
-a broken rule (12), then a refusal or a limit of the agent (3, 11), then a denial (5).
+a broken rule (12), then a missing model (13), then a refusal or a limit of the agent
+(3, 11), then a denial (5).
 
 An error is one line on standard error that begins with ` + "`acp: `" + `. Standard output
 contains only what you asked for. If the reader of standard output goes away, the

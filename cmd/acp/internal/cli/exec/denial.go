@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/goacp/acp/acphost"
@@ -133,3 +134,25 @@ func quote(s string) string {
 	}
 	return "'" + s + "'"
 }
+
+// denials is the error of a turn with denied requests: their number.
+type denials int
+
+// Error returns the number of denied requests in words.
+func (n denials) Error() string {
+	return fmt.Sprintf("%d permission %s denied", n, plural(int(n), "request was", "requests were"))
+}
+
+// Silent reports whether each of them was listed already, so that no further message is needed.
+func (n denials) Silent() bool { return n <= maxDenials }
+
+// breaches is the error of a turn in which the agent broke rules: their number.
+type breaches int
+
+// Error returns the number of broken rules in words.
+func (n breaches) Error() string {
+	return fmt.Sprintf("%d %s broken", n, plural(int(n), "rule was", "rules were"))
+}
+
+// Silent reports whether each of them was listed already.
+func (n breaches) Silent() bool { return n <= maxDenials }

@@ -61,6 +61,7 @@ type report struct {
 	costs    bool                          // the agent has reported a cost
 	denied   int                           // denied requests
 	broken   int                           // broken rules
+	unasked  bool                          // there was no language model to answer the prompt
 	unheld   string                        // why rules cannot hold the agent, as reported to the user
 	early    []noteLine                    // at most maxEarly
 	place    place
@@ -125,7 +126,7 @@ func (r *report) writeChanges(id acp.SessionID, snap *transcript.Snapshot, chang
 			l = &lines{session: string(id)}
 			r.lines[id] = l
 		}
-		data, err := l.appendBatch(nil, snap, changes)
+		data, err := l.appendBatch(nil, snap, answers(snap, changes))
 		r.fail(err)
 		r.write(data)
 	}
@@ -151,6 +152,10 @@ func (r *report) follow(id acp.SessionID, snap *transcript.Snapshot, changes []t
 		}
 		e := snap.Entry(ch.Seq)
 		if id == r.main && r.isBefore(snap, e, ch.Seq) {
+			continue
+		}
+		if isUnanswered(snap, ch) {
+			r.unasked = r.unasked || id == r.main
 			continue
 		}
 		if id == r.main {
@@ -493,7 +498,7 @@ func errorOf(err error) *errorInfo {
 // precedence that package docs describes.
 func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bool) error {
 	r.mu.Lock()
-	denied, broken := r.denied, r.broken
+	denied, broken, unasked := r.denied, r.broken, r.unasked
 	r.mu.Unlock()
 	if cause := context.Cause(ctx); cause != nil {
 		if _, ok := errors.AsType[*exitcode.Error](cause); ok {
@@ -509,6 +514,9 @@ func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bo
 	}
 	if broken > 0 {
 		return exitcode.With(exitcode.Broken, breaches(broken))
+	}
+	if unasked {
+		return exitcode.With(exitcode.Unanswered, errUnanswered)
 	}
 	denials := exitcode.With(exitcode.Denied, denials(denied))
 	switch res.StopReason {
@@ -535,28 +543,6 @@ func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bo
 	}
 	return nil
 }
-
-// denials is the error of a turn with denied requests: their number.
-type denials int
-
-// Error returns the number of denied requests in words.
-func (n denials) Error() string {
-	return fmt.Sprintf("%d permission %s denied", n, plural(int(n), "request was", "requests were"))
-}
-
-// Silent reports whether each of them was listed already, so that no further message is needed.
-func (n denials) Silent() bool { return n <= maxDenials }
-
-// breaches is the error of a turn in which the agent broke rules: their number.
-type breaches int
-
-// Error returns the number of broken rules in words.
-func (n breaches) Error() string {
-	return fmt.Sprintf("%d %s broken", n, plural(int(n), "rule was", "rules were"))
-}
-
-// Silent reports whether each of them was listed already.
-func (n breaches) Silent() bool { return n <= maxDenials }
 
 func plural(n int, one, more string) string {
 	if n == 1 {
