@@ -75,6 +75,20 @@ func DefaultDir() string {
 	return filepath.Join(data, "agent", "sessions")
 }
 
+// DeleteSession deletes the session id from dir, a directory of the agent's sessions. Nothing happens if there is none, and
+// an error is returned if it is open somewhere.
+func DeleteSession(dir string, id acp.SessionID) error {
+	if dir == "" {
+		return nil
+	}
+	s := newStore(dir)
+	s.removeBlank(id)
+	if !s.exists(id) {
+		return nil
+	}
+	return s.remove(id)
+}
+
 // New returns the agent. It may serve any number of connections at once. It need not be
 // closed: journals are closed with their sessions. It starts nothing before the first
 // prompt, and touches no file before the first session.

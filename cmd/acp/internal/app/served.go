@@ -28,6 +28,11 @@ func (a *App) Served(dir string) (*acp.Agent, error) {
 // ServedDir returns the directory in which the built-in agent stores the sessions of such clients.
 func (a *App) ServedDir() string { return builtin.DefaultDir() }
 
+// DeleteBuiltIn deletes what the built-in agent itself has kept of a session, if that is anything.
+func (a *App) DeleteBuiltIn(id acp.SessionID) error {
+	return builtin.DeleteSession(builtin.DefaultDir(), id)
+}
+
 // ServedArgs returns the arguments that make this program an agent like the one of [App.Served], which stores its
 // sessions in [App.ServedDir], in a process of its own. That process must run in Cwd.
 func (a *App) ServedArgs() ([]string, error) {

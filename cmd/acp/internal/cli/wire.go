@@ -47,7 +47,8 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 		return chatcmd.Run(ctx, &chatcmd.Options{App: a, At: where, Session: id})
 	}
 	choose := func(ctx context.Context) (store.Session, bool, error) { return chatcmd.Choose(ctx, a) }
-	add(groupTalk, chat, exec.NewCommand(a, nil), attach.NewCommand(a, nil), cancel.NewCommand(a, nil), sessions.NewCommandResume(a, sessions.Interfaces{ResumeSession: resume, ResumeAt: resumeAt, Choose: choose}, nil))
+	forget := func(cwd string, prompts []string) error { return chatcmd.Forget(a, cwd, prompts) }
+	add(groupTalk, chat, exec.NewCommand(a, nil), attach.NewCommand(a, nil), cancel.NewCommand(a, nil), sessions.NewCommandResume(a, sessions.Interfaces{ResumeSession: resume, ResumeAt: resumeAt, Choose: choose, Forget: forget}, nil))
 	add(groupSet, agents.NewCommand(a, nil), models.NewCommand(a, nil), auth.NewCommand(a, nil), devices.NewCommand(a, nil), audit.NewCommand(a, nil), nodecmd.NewCommand(a, nil), config.NewCommand(a, nil),
 		completion.NewCommand(a, nil), version.NewCommand(a, nil))
 	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), serve.NewCommand(a, nil), connect.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), newMCPConnect(), newHold(), newIsolate(), docs.NewCommand(a))

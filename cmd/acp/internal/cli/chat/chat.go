@@ -165,6 +165,15 @@ func Continue(o *Options, s store.Session) *Options {
 	return &next
 }
 
+// Forget removes prompts from the history of what the user typed in a directory.
+func Forget(a *app.App, cwd string, prompts []string) error {
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
+	return tui.Forget(cfg.Dirs.State, cwd, prompts)
+}
+
 // Choose lets the user choose a stored session on the screen. It returns false if the user leaves
 // without a choice.
 func Choose(ctx context.Context, a *app.App) (store.Session, bool, error) {

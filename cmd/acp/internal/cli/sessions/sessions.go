@@ -71,6 +71,8 @@ type Options struct {
 	// Choose lets the user choose a session; nil means that an ID is required. It returns false if
 	// the user leaves without a choice.
 	Choose func(context.Context) (store.Session, bool, error)
+	// Forget removes prompts from the history of what the user typed in a directory; nil means that there is none.
+	Forget func(cwd string, prompts []string) error
 	// Connect connects to the agent of that name; nil means to start it through App.
 	Connect func(ctx context.Context, agent string) (Remote, error)
 	// Now is the clock; nil means the real one.
@@ -100,6 +102,7 @@ type Interfaces struct {
 	ResumeSession func(context.Context, store.Session) error
 	ResumeAt      func(ctx context.Context, where, id string) error
 	Choose        func(context.Context) (store.Session, bool, error)
+	Forget        func(cwd string, prompts []string) error
 }
 
 // NewCommandResume is like [NewCommand], with the functions that continue a session and that let the
@@ -128,7 +131,7 @@ With --at, the sessions are those of a gateway instead (see acp serve).`,
 		Aliases: []string{"session"},
 	}
 	add := func(verb Verb, use, short string, args cobra.PositionalArgs, set func(*Options, *cobra.Command), parse func(*Options, []string)) {
-		o := &Options{App: a, Verb: verb, ResumeSession: with.ResumeSession, ResumeAt: with.ResumeAt, Choose: with.Choose}
+		o := &Options{App: a, Verb: verb, ResumeSession: with.ResumeSession, ResumeAt: with.ResumeAt, Choose: with.Choose, Forget: with.Forget}
 		sub := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
 			if parse != nil {
 				parse(o, args)
@@ -163,10 +166,16 @@ With --at, the sessions are those of a gateway instead (see acp serve).`,
 		_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"markdown", "html", "json", "text", string(recording)}, cobra.ShellCompDirectiveNoFileComp))
 	}, ids)
 	add(Delete, "delete ID...", "Delete stored conversations", cobra.MinimumNArgs(1), func(o *Options, c *cobra.Command) {
+		c.Long = `Delete stored conversations, and their prompts from the history of what you typed in
+their directories (what ↑ and Ctrl+R find in acp chat). Prompts that are in no record,
+because they were never sent for example, stay there until newer ones replace them.
+
+The built-in agent's own copy is deleted, too. Other agents have copies of their own,
+which stay unless --agent-too is given.`
 		f := c.Flags()
 		f.BoolVarP(&o.Yes, "yes", "y", false, "do not ask for confirmation")
 		f.BoolVar(&o.AgentToo, "agent-too", false, "have the agent delete them as well")
-		f.BoolVar(&o.Local, "local", false, "delete only the stored conversations (the default)")
+		f.BoolVar(&o.Local, "local", false, "keep the agent's own copies (the default, except for the built-in agent)")
 		f.DurationVar(&o.Wait, "wait", 15*time.Second, "how long to wait for the agent")
 		c.MarkFlagsMutuallyExclusive("agent-too", "local")
 	}, ids)

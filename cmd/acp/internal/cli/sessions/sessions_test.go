@@ -34,6 +34,7 @@ type bench struct {
 	remote   *fakeAgent
 	asked    []string // agents that were connected to
 	resumed  []string
+	forgot   []string // directories, with prompts
 	width    int
 }
 
@@ -118,6 +119,9 @@ func (b *bench) run(args ...string) (out, errs string, err error) {
 	b.err.Reset()
 	cmd := NewCommandResume(b.app, Interfaces{ResumeSession: func(_ context.Context, s store.Session) error {
 		b.resumed = append(b.resumed, s.Agent+"/"+s.ID)
+		return nil
+	}, Forget: func(cwd string, prompts []string) error {
+		b.forgot = append(b.forgot, cwd+": "+strings.Join(prompts, ", "))
 		return nil
 	}}, func(ctx context.Context, o *Options) error {
 		o.Now = func() time.Time { return now }
@@ -469,6 +473,9 @@ func TestDelete(t *testing.T) {
 	}
 	if len(b.asked) > 0 {
 		t.Errorf("%v was asked", b.asked)
+	}
+	if diff := cmp.Diff([]string{b.app.Cwd + ": the question"}, b.forgot); diff != "" {
+		t.Errorf("the history of what was typed: %s", diff)
 	}
 	if _, _, err := b.run("delete", "-y", "--agent-too", "two"); err != nil || there() != "2" || len(b.remote.deleted) != 1 || !b.remote.closed {
 		t.Errorf("at the agent: %v, %+v", err, b.remote)

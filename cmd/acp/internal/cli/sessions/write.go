@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/ui/export"
@@ -144,17 +145,52 @@ func (o *Options) delete(ctx context.Context) error {
 		}
 	}()
 	for _, s := range found {
-		if o.AgentToo {
-			if err := o.deleteRemote(ctx, agents, s); err != nil {
-				return fmt.Errorf("%s was not deleted: %w; to delete only the stored conversation, use --local", name(s), err)
-			}
+		var err error
+		switch {
+		case o.AgentToo:
+			err = o.deleteRemote(ctx, agents, s)
+		case s.Agent == roster.Builtin && !o.Local: // it is this program's, too, and need not be started
+			err = o.App.DeleteBuiltIn(acp.SessionID(s.ID))
 		}
+		if err != nil {
+			return fmt.Errorf("%s was not deleted: %w; to delete only the stored conversation, use --local", name(s), err)
+		}
+		said := o.said(ctx, st, s)
 		if err := st.Delete(ctx, s.Conversation); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
+		}
+		if err := o.forget(s, said); err != nil {
+			return fmt.Errorf("%s was deleted, but not from the history of what you typed: %w", name(s), err)
 		}
 		fmt.Fprintf(o.App.Err, "deleted %s\n", name(s))
 	}
 	return nil
+}
+
+// said returns the prompts of a conversation; none if it cannot be read.
+func (o *Options) said(ctx context.Context, st *store.Store, s store.Session) []string {
+	if o.Forget == nil {
+		return nil
+	}
+	t, _, err := st.Snapshot(ctx, s.Conversation, store.Bounds())
+	if err != nil {
+		return nil
+	}
+	var said []string
+	for e := range t.Entries() {
+		if m, ok := e.(*transcript.Message); ok && m.Role == transcript.RoleUser {
+			said = append(said, m.Text())
+		}
+	}
+	return said
+}
+
+// forget removes the prompts of a conversation from the history of what the user typed in its directory.
+func (o *Options) forget(s store.Session, said []string) error {
+	if o.Forget == nil || len(said) == 0 {
+		return nil
+	}
+	return o.Forget(s.Cwd, said)
 }
 
 // deleteRemote has the agent delete a session. It starts each agent once. An agent that cannot

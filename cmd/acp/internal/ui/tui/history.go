@@ -9,6 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -49,9 +52,10 @@ func (in *input) loaded(msg historyMsg) {
 	in.at += len(msg.lines)
 }
 
-// remember appends a line to the history, and returns the command that writes it to the file.
-func (in *input) remember(s string) tea.Cmd {
-	h := &in.history
+// remember appends to the history what was typed, and returns the command that writes it to the file. As in shells, what
+// begins with a blank is not written.
+func (in *input) remember(typed string) tea.Cmd {
+	h, s := &in.history, strings.TrimSpace(typed)
 	if n := len(h.lines); n > 0 && h.lines[n-1] == s || len(s) > maxHistoryLine {
 		in.at = len(h.lines)
 		return nil
@@ -61,6 +65,9 @@ func (in *input) remember(s string) tea.Cmd {
 	}
 	in.at = len(h.lines)
 	path := h.path
+	if strings.HasPrefix(typed, " ") {
+		path = ""
+	}
 	return func() tea.Msg {
 		if err := appendHistory(path, s); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return failedMsg{err}
@@ -104,13 +111,7 @@ func appendHistory(path, s string) error {
 		return err
 	}
 	if st, err := os.Stat(path); err == nil && st.Size() > maxHistoryFile {
-		lines := readHistory(path)
-		var all []byte
-		for _, l := range lines {
-			b, _ := json.Marshal(l)
-			all = append(append(all, b...), '\n')
-		}
-		if err := os.WriteFile(path, all, 0o600); err != nil {
+		if err := writeHistory(path, readHistory(path)); err != nil {
 			return err
 		}
 	}
@@ -124,4 +125,64 @@ func appendHistory(path, s string) error {
 	}
 	_, err = f.Write(append(b, '\n'))
 	return errors.Join(err, f.Close())
+}
+
+// writeHistory replaces a file by one with the given lines.
+func writeHistory(path string, lines []string) error {
+	var all []byte
+	for _, l := range lines {
+		b, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		all = append(append(all, b...), '\n')
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".history-*") // which only the user can read
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(all)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// Forget removes prompts from the history of what was typed in the directory cwd, which is below the directory stateDir. Where
+// a line has a placeholder for something long, the prompt has that in its place.
+func Forget(stateDir, cwd string, prompts []string) error {
+	path := historyPath(stateDir, cwd)
+	lines := readHistory(path)
+	n := len(lines)
+	if lines = slices.DeleteFunc(lines, func(line string) bool { return isOneOf(line, prompts) }); len(lines) == n {
+		return nil
+	}
+	return writeHistory(path, lines)
+}
+
+// placeholder is the form of all placeholders: see [input.newMark].
+var placeholder = regexp.MustCompile(`\[#[0-9]+ [^\]\n]*\]`)
+
+// isOneOf reports whether a line of the history was one of the prompts.
+func isOneOf(line string, prompts []string) bool {
+	parts := placeholder.Split(strings.TrimSpace(line), -1)
+	return slices.ContainsFunc(prompts, func(p string) bool {
+		p = strings.TrimSpace(p)
+		if len(parts) == 1 {
+			return p == parts[0]
+		}
+		rest, ok := strings.CutPrefix(p, parts[0])
+		if !ok || strings.Trim(strings.Join(parts, ""), " \n") == "" { // everything would fit
+			return false
+		}
+		for _, part := range parts[1 : len(parts)-1] {
+			if _, rest, ok = strings.Cut(rest, part); !ok {
+				return false
+			}
+		}
+		return strings.HasSuffix(rest, parts[len(parts)-1])
+	})
 }

@@ -255,7 +255,7 @@ func (m *model) enter() tea.Cmd {
 	if cmd, done := m.checked(text); done {
 		return cmd
 	}
-	remember := m.input.remember(text)
+	remember := m.input.remember(m.input.value())
 	m.input.clear()
 	m.popup = nil
 	if cmd, ours := m.ownCommand(text); ours {
@@ -268,7 +268,7 @@ func (m *model) enter() tea.Cmd {
 // slash command that nobody has until the user insists. A space before a ! is for the agent.
 func (m *model) checked(text string) (tea.Cmd, bool) {
 	if command, ok := strings.CutPrefix(m.input.value(), "!"); ok && strings.TrimSpace(command) != "" && !strings.Contains(text, "\n") {
-		remember := m.input.remember(text)
+		remember := m.input.remember(m.input.value())
 		m.input.clear()
 		return tea.Batch(remember, m.bang(strings.TrimSpace(command))), true
 	}
@@ -283,7 +283,8 @@ func (m *model) checked(text string) (tea.Cmd, bool) {
 
 // steer sends the typed text or the first queued prompt at once, even while a turn is running.
 func (m *model) steer() tea.Cmd {
-	text := strings.TrimSpace(m.input.value())
+	typed := m.input.value()
+	text := strings.TrimSpace(typed)
 	if m.phase != ready {
 		return nil
 	}
@@ -292,18 +293,19 @@ func (m *model) steer() tea.Cmd {
 			return m.remark("Ctrl+S sends what you have typed at once, even while the agent is working")
 		}
 		text, m.queue = m.queue[0], m.queue[1:]
+		typed = text
 	} else {
 		if cmd, done := m.checked(text); done {
 			return cmd
 		}
 		m.input.clear()
 		if cmd, ours := m.ownCommand(text); ours {
-			return tea.Batch(m.input.remember(text), cmd)
+			return tea.Batch(m.input.remember(typed), cmd)
 		}
 	}
 	m.popup = nil
 	running := m.busy()
-	cmds := []tea.Cmd{m.input.remember(text), m.prompt(text)}
+	cmds := []tea.Cmd{m.input.remember(typed), m.prompt(text)}
 	if running {
 		what := "sent: the agent includes it in the running turn"
 		if m.link.Version() == 1 {

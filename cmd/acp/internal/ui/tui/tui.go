@@ -46,7 +46,7 @@ type Options struct {
 	// In and Out are the terminal; nil means standard input and output.
 	In, Out *os.File
 	// StateDir is the directory for the history of what the user types; "" means that of the
-	// settings of App.
+	// settings of App. If they say that nothing is kept, there is no history.
 	StateDir string
 	// NoBell disables the bell, which rings when the agent needs the user and the terminal
 	// does not have the focus.
@@ -198,7 +198,9 @@ func (o *Options) setDefaults() error {
 		}
 		o.ui = &cfg.UI
 		o.NoBell = o.NoBell || !cfg.UI.Notify
-		o.StateDir = cmp.Or(o.StateDir, cfg.Dirs.State)
+		if o.StateDir = cmp.Or(o.StateDir, cfg.Dirs.State); cfg.Store.Off {
+			o.StateDir = ""
+		}
 	}
 	return nil
 }
