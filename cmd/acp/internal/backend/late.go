@@ -152,6 +152,10 @@ func (s *Session) live(u *acp.Update) {
 	said := s.callNamed(u.Update)
 	s.mu.Lock()
 	switch v := u.Update.(type) {
+	case *acp.UserMessage:
+		s.take(v.MessageID)
+	case *acp.UserMessageChunk:
+		s.take(v.MessageID)
 	case *acp.ConfigOptionUpdate:
 		s.told = v.ConfigOptions
 	case *acp.SessionInfoUpdate:
@@ -199,8 +203,35 @@ func (s *Session) beginTurn(content []acp.ContentBlock) (running int) {
 	s.begun++
 	if s.turns == 1 {
 		s.sent, s.echoes = nil, nil
+		clear(s.taken)
 	}
 	s.sent, s.echoes = append(s.sent, history.Text(content)), append(s.echoes, "")
 	s.asked = title.Better(s.asked, title.Of(content))
 	return s.turns
+}
+
+// maxTaken bounds the messages of the user that are known to have been taken while turns run.
+const maxTaken = 4096
+
+// take is called with the id of a message of the user: the agent has taken a prompt. The caller holds mu.
+func (s *Session) take(id acp.MessageID) {
+	if s.taken == nil {
+		s.taken = map[acp.MessageID]bool{}
+	}
+	if len(s.taken) < maxTaken {
+		s.taken[id] = true
+	}
+}
+
+// keepUntaken keeps the words of a prompt that was cancelled before the agent took it, which it says nowhere. id is that of the
+// message; "" if the agent has not answered. At the bound of what is known nothing is kept, since it may have been taken.
+func (s *Session) keepUntaken(id acp.MessageID, prompt []acp.ContentBlock) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.mu.Lock()
+	taken := id != "" && s.taken[id] || len(s.taken) == maxTaken
+	s.mu.Unlock()
+	if !taken {
+		s.put(history.Untaken(prompt))
+	}
 }

@@ -24,14 +24,15 @@ type Session struct {
 	// order is held from looking at something until it is in the journal, so that it keeps its
 	// place. The writer must not need it.
 	order     sync.Mutex
-	successor *Session        // has replaced this one
-	heard     atomic.Bool     // the agent has said or done something in the turns that run
-	past      *past           // the history that the agent replays; nil once that has ended
-	ids       *identities     // nil if nothing was kept before the agent was started
-	calls     *ids.Calls      // names of the agent's tool calls since then
-	sent      []string        // the texts of the prompts of the turns that run
-	echoes    []acp.MessageID // of the messages by which an agent of version 2 has confirmed them, or ""
-	prompted  bool            // the user has sent a prompt since the agent was started
+	successor *Session               // has replaced this one
+	heard     atomic.Bool            // the agent has said or done something in the turns that run
+	past      *past                  // the history that the agent replays; nil once that has ended
+	ids       *identities            // nil if nothing was kept before the agent was started
+	calls     *ids.Calls             // names of the agent's tool calls since then
+	sent      []string               // the texts of the prompts of the turns that run
+	taken     map[acp.MessageID]bool // messages of the user that were echoed while turns run; guarded by mu
+	echoes    []acp.MessageID        // of the messages by which an agent of version 2 has confirmed them, or ""
+	prompted  bool                   // the user has sent a prompt since the agent was started
 
 	mu        sync.Mutex
 	id        acp.SessionID
@@ -467,6 +468,7 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 	s.endChildren()
 	s.tellUnheld(s.host.Unheld())
 	var res *acp.Result
+	var reply *acp.Reply
 	var on *link
 	var mark turnMark
 	tried := false
@@ -484,7 +486,8 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 		s.host.opening.RUnlock()
 		req, ended := s.request(content)
 		defer ended()
-		res, err = client.PromptRequest(ctx, req).Wait()
+		reply = client.PromptRequest(ctx, req)
+		res, err = reply.Wait()
 		return err
 	})
 	s.mu.Lock()
@@ -505,6 +508,9 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 		s.quiet(on, mark, idle && !s.heard.Load() && res.StopReason == acp.StopEndTurn)
 	}
 	end := s.turnEnd(ctx, res, err)
+	if reply != nil && (end.StopReason == string(acp.StopCancelled) || ctx.Err() != nil) {
+		s.keepUntaken(reply.MessageID(), content)
+	}
 	s.journal.await(item{turn: end, event: turnEvent(end)})
 	if on != nil && errors.Is(err, jsonrpc.ErrClosed) {
 		<-on.settled

@@ -20,6 +20,7 @@ type ownMeta struct {
 	// History says that the agent replayed the entry; it is a fingerprint of what was replayed.
 	History string `json:"history,omitempty"`
 	Heading bool   `json:"heading,omitempty"`
+	Untaken bool   `json:"untaken,omitempty"` // see Untaken
 }
 
 // IsNews reports whether an entry was added because the agent replayed it: see [Piece.Update].
@@ -146,6 +147,19 @@ func Heading() *acpv2.Notice {
 
 // IsHeading reports whether an entry is a notice of [Heading].
 func IsHeading(e transcript.Entry) bool { return ownOf(e).Heading }
+
+// Untaken returns the notice that keeps a prompt which was cancelled before the agent took it.
+func Untaken(prompt []acpv2.ContentBlock) *acpv2.Notice {
+	return &acpv2.Notice{
+		Severity:    acpv2.NoticeSeverityInfo,
+		Title:       "The agent has not taken this prompt: it was cancelled before",
+		Description: Text(prompt),
+		Meta:        ownmeta.Of(ownMeta{Untaken: true}),
+	}
+}
+
+// IsUntaken reports whether an entry is a notice of [Untaken].
+func IsUntaken(e transcript.Entry) bool { return ownOf(e).Untaken }
 
 // Begins reports whether words of the user are the same as what was said, or its beginning. It
 // ignores white space and what agents add to the user's words.

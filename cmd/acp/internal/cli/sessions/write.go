@@ -178,8 +178,15 @@ func (o *Options) said(ctx context.Context, st *store.Store, s store.Session) []
 	}
 	var said []string
 	for e := range t.Entries() {
-		if m, ok := e.(*transcript.Message); ok && m.Role == transcript.RoleUser {
-			said = append(said, m.Text())
+		switch e := e.(type) {
+		case *transcript.Message:
+			if e.Role == transcript.RoleUser {
+				said = append(said, e.Text())
+			}
+		case *transcript.Notice:
+			if history.IsUntaken(e) {
+				said = append(said, e.Description)
+			}
 		}
 	}
 	return said

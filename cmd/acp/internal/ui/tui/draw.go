@@ -203,6 +203,11 @@ func (m *model) status() []string {
 	if m.h >= rowsForWork {
 		lines = append(lines, m.work()...)
 	}
+	if awaited := m.awaited(); len(awaited) > 0 && m.h >= rowsForQueue {
+		for _, text := range awaited[:min(len(awaited), 3)] {
+			lines = append(lines, st.dim.Render(cut("⋯ sent    "+one(text), m.w)))
+		}
+	}
 	switch {
 	case len(m.queue) == 0:
 	case m.h < rowsForQueue:

@@ -305,6 +305,9 @@ func (m *model) steer() tea.Cmd {
 	}
 	m.popup = nil
 	running := m.busy()
+	if running {
+		m.sendsBehind(text)
+	}
 	cmds := []tea.Cmd{m.input.remember(typed), m.prompt(text)}
 	if running {
 		what := "sent: the agent includes it in the running turn"

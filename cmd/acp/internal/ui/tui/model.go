@@ -110,10 +110,11 @@ type turnState struct {
 	turnBegan time.Time
 	cancelled bool // the user has cancelled the turn
 	killed    bool
-	queue     []string // prompts to send after the turn
-	held      bool     // the queue waits until the user presses Enter
-	urgent    bool     // the first of the queue is sent however the turn ends
-	sent      int      // number of prompts sent
+	queue     []string  // prompts to send after the turn
+	steered   []steered // prompts that were sent while a turn ran, until the agent takes them; see awaited
+	held      bool      // the queue waits until the user presses Enter
+	urgent    bool      // the first of the queue is sent however the turn ends
+	sent      int       // number of prompts sent
 	quitSoon  time.Time
 	ticking   bool
 	spin      int

@@ -27,3 +27,19 @@ func TestQueueOrder(t *testing.T) {
 		t.Errorf("sent (-want +got):\n%s", diff)
 	}
 }
+
+// TestSteeredShown: a prompt that was sent while a turn runs is on the screen until the agent takes it, or it has ended.
+func TestSteeredShown(t *testing.T) {
+	for _, taken := range []bool{true, false} {
+		r := newRig(t, 80, 24, nil).start()
+		r.run(r.keys("one", "enter"))
+		r.run(r.keys("and also this", "ctrl+s"))
+		r.wants("⋯ sent    and also this")
+		if taken {
+			r.said(&acpv2.UserMessage{MessageID: "2", Content: acpv2.Set([]acpv2.ContentBlock{acp.Text("and also this")})})
+		} else {
+			r.send(turnMsg{attempt: 1, talk: r.talk, result: &acp.Result{StopReason: acp.StopCancelled}, text: "and also this"})
+		}
+		r.lacks("⋯ sent")
+	}
+}

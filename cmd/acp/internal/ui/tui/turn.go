@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,7 +154,44 @@ func (m *model) sendNext() tea.Cmd {
 }
 
 func (m *model) queueReset() {
-	m.flying, m.cancelled = 0, false
+	m.flying, m.cancelled, m.steered = 0, false, nil
+}
+
+// A steered is a prompt that was sent while a turn ran. The agent says its words when it takes it.
+type steered struct {
+	text string
+	from uint64 // the first entry that can come after it
+}
+
+// sendsBehind notes that a prompt is sent while a turn runs.
+func (m *model) sendsBehind(text string) {
+	next := steered{text: text}
+	for e := range m.talk.Snapshot().Backward() {
+		next.from = e.Seq() + 1
+		break
+	}
+	m.steered = append(m.steered, next)
+}
+
+// awaited returns the prompts that were sent and not taken yet, and forgets the others.
+func (m *model) awaited() (texts []string) {
+	if len(m.steered) == 0 || m.talk == nil {
+		return nil
+	}
+	var said []string // since the first of them, the latest first
+	for e := range m.talk.Snapshot().Backward() {
+		if e.Seq() < m.steered[0].from {
+			break
+		}
+		if msg, ok := e.(*transcript.Message); ok && msg.Role == transcript.RoleUser {
+			said = append(said, msg.Text())
+		}
+	}
+	m.steered = slices.DeleteFunc(m.steered, func(s steered) bool { return isOneOf(s.text, said) })
+	for _, s := range m.steered {
+		texts = append(texts, s.text)
+	}
+	return texts
 }
 
 // die switches to the phase dead. Queued prompts are held, so that a restart does not send them
@@ -272,6 +310,9 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	}
 	if m.flying > 0 {
 		m.flying--
+	}
+	if i := slices.IndexFunc(m.steered, func(s steered) bool { return s.text == msg.text }); i >= 0 {
+		m.steered = slices.Delete(m.steered, i, i+1)
 	}
 	m.show(nil)
 	for _, r := range msg.remarks {
