@@ -25,6 +25,7 @@ type AuthError struct {
 	Reason  string // why nothing was tried, or ""
 	Err     error  // what the agent answered
 	again   bool   // after a login
+	said    string // the end of the agent's standard error then, or ""
 }
 
 // Error says in one line what is missing and what to do, with the command to type.
@@ -41,7 +42,11 @@ func (e *AuthError) Error() string {
 	case len(ways) == 0:
 		return e.Agent + " wants a login, but names no way to log in"
 	case e.again:
-		return fmt.Sprintf("%s logged in and still wants a login; %s to try another way", e.Agent, login)
+		says := ""
+		if e.said != "" {
+			says = " (its standard error ends with: " + e.said + ")"
+		}
+		return fmt.Sprintf("%s says that the login has worked, but still wants one%s; %s to try another way", e.Agent, says, login)
 	case e.Reason != "" && others:
 		return fmt.Sprintf("%s wants a login: %s, or %s", e.Agent, e.Reason, login)
 	case e.Reason != "":
@@ -75,9 +80,16 @@ func (h *Host) authenticated(ctx context.Context, call func() error) error {
 	}
 	h.loggingIn.Unlock()
 	if err = call(); errors.Is(err, jsonrpc.ErrAuthRequired) {
-		return &AuthError{Agent: h.name(), Methods: h.Conn().AuthMethods(), Err: err, again: true}
+		return h.wantsAgain(err)
 	}
 	return err
+}
+
+// wantsAgain returns the error of an agent that requires a login after it has logged in.
+func (h *Host) wantsAgain(err error) error {
+	on := h.current()
+	on.stderr.since(0, stderrWait)
+	return &AuthError{Agent: h.name(), Methods: h.Conn().AuthMethods(), Err: err, again: true, said: on.stderr.last()}
 }
 
 // loginFor logs in with the method that is configured or chosen, because the agent answered cause.
@@ -137,6 +149,22 @@ func (h *Host) Login(ctx context.Context, id acp.AuthMethodID) error {
 	h.loggingIn.Lock()
 	defer h.loggingIn.Unlock()
 	return h.coded("login", h.login(ctx, id, nil))
+}
+
+// TryLogin opens a session, and deletes or closes it again: agents say that a login has worked when it has not. The error is an
+// [*AuthError] if the agent still requires one.
+func (h *Host) TryLogin(ctx context.Context) error {
+	s, err := h.Conn().NewSession(ctx, acp.SessionConfig{Cwd: h.cfg.Cwd})
+	switch {
+	case errors.Is(err, jsonrpc.ErrAuthRequired):
+		return h.coded("opening a session", h.wantsAgain(err))
+	case err != nil:
+		return h.coded("opening a session", err)
+	}
+	if s.Delete(ctx) != nil {
+		_ = s.Close(ctx)
+	}
+	return nil
 }
 
 // Logout logs out.

@@ -173,6 +173,9 @@ func (o *Options) login(ctx context.Context, h *backend.Host) error {
 		}
 		return err
 	}
+	if err := h.TryLogin(ctx); err != nil {
+		return err
+	}
 	fmt.Fprintf(o.App.Out, "logged in to %s by %s\n", name, safetext.Line(string(id), 100))
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +34,10 @@ func TestMain(m *testing.M) {
 	a := acp.Agent{
 		Info: acp.Implementation{Name: "door", Version: "2"},
 		NewSession: func(context.Context, *acp.AgentSession) error {
-			if !loggedIn && !strings.Contains(words, "open") {
+			if strings.Contains(words, "fails") {
+				fmt.Fprintln(os.Stderr, "error: set DOOR_KEY in the environment")
+			}
+			if strings.Contains(words, "fails") || !loggedIn && !strings.Contains(words, "open") {
 				return jsonrpc.ErrAuthRequired
 			}
 			return nil
@@ -47,7 +51,10 @@ func TestMain(m *testing.M) {
 		}
 		a.Login = func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { loggedIn = true; return nil }
 		if strings.Contains(words, "browser") {
-			a.Login = openBrowser
+			a.Login = func(ctx context.Context, c *acp.AgentConn, id acp.AuthMethodID) error {
+				loggedIn = true
+				return openBrowser(ctx, c, id)
+			}
 		}
 		if strings.Contains(words, "logout") {
 			a.Logout = func(context.Context, *acp.AgentConn) error { return nil }
@@ -145,6 +152,20 @@ func TestLogin(t *testing.T) {
 		out, err := run(t, tt.words, tt.args...)
 		if exitcode.Of(err) != tt.code || !strings.Contains(out, tt.out) || tt.err != "" && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%s %v: %q, %d, %v", tt.words, tt.args, out, exitcode.Of(err), err)
+		}
+	}
+}
+
+// TestLoginFails: an agent that says its login has worked, and wants one when a session is opened, is not logged in. The end of its
+// standard error says why.
+func TestLoginFails(t *testing.T) {
+	out, err := run(t, "fails", "login")
+	if exitcode.Of(err) != exitcode.Auth || out != "" {
+		t.Fatalf("%q, %v", out, err)
+	}
+	for _, want := range []string{"still wants one", "error: set DOOR_KEY in the environment", "acp auth login"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q: %v", want, err)
 		}
 	}
 }

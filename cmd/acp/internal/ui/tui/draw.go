@@ -309,7 +309,11 @@ func (m *model) work() []string {
 		if m.slow != "" {
 			what += st.dim.Render(" · " + m.slow)
 		}
-		return line(what, m.began, "")
+		tail := ""
+		if m.loggingIn && m.talk == nil {
+			tail = "Esc goes back"
+		}
+		return line(what, m.began, tail)
 	case m.isCut():
 		return line(m.outageText(), m.cutAt, "Ctrl+D leaves")
 	case m.cancelled && m.busy():

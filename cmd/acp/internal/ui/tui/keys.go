@@ -126,6 +126,11 @@ func (m *model) escape(empty bool) tea.Cmd {
 	switch {
 	case m.child != "":
 		return m.watch("")
+	case m.loggingIn && m.talk == nil: // to the ways to log in: the agent is started again, since it may wait for something
+		if m.link != nil {
+			m.link.Kill()
+		}
+		return m.restart(m.session)
 	case m.running != "":
 		m.endShell()
 		return nil

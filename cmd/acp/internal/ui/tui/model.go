@@ -111,6 +111,7 @@ type turnState struct {
 	cancelled bool // the user has cancelled the turn
 	killed    bool
 	queue     []string  // prompts to send after the turn
+	loggingIn bool      // a login has begun, which may need what the user does elsewhere
 	steered   []steered // prompts that were sent while a turn ran, until the agent takes them; see awaited
 	held      bool      // the queue waits until the user presses Enter
 	urgent    bool      // the first of the queue is sent however the turn ends
@@ -454,7 +455,7 @@ func (m *model) noted(n backend.Note) tea.Cmd {
 	case backend.NoteSlow:
 		m.slow = "no answer yet" // the line of progress has the name and a clock
 	case backend.NoteLogin:
-		m.slow = one(n.Text)
+		m.slow, m.loggingIn = one(n.Text), m.phase == opening
 	case backend.NoteEnded, backend.NoteSilent:
 		// The link reports the end with its reason, and the conversation has a notice of silence.
 	case backend.NoteHere:
@@ -466,7 +467,7 @@ func (m *model) noted(n backend.Note) tea.Cmd {
 		if m.stderr = append(m.stderr, n.Text); len(m.stderr) > maxStderr {
 			m.stderr = append(m.stderr[:0], m.stderr[len(m.stderr)-maxStderr/2:]...)
 		}
-		if m.phase == starting {
+		if m.phase == starting || m.loggingIn {
 			m.slow = "agent says: " + one(n.Text)
 		}
 	case backend.NoteStore:

@@ -131,3 +131,28 @@ func TestSmallQuestion(t *testing.T) {
 	r.keys("home")
 	r.wants("› Keep the greeting")
 }
+
+// TestLoginBack: while a login waits for something, what the agent writes to its standard error is shown, and Esc ends the agent and
+// starts it again, which leads to the ways to log in.
+func TestLoginBack(t *testing.T) {
+	r := newRig(t, 80, 24, nil)
+	r.send(startedMsg{r.m.attempt, r.link, nil})
+	r.m.noted(backend.Note{Kind: backend.NoteLogin, Text: "logging in: Google"})
+	r.wants("logging in: Google", "Esc goes back")
+	r.m.noted(backend.Note{Kind: backend.NoteStderr, Text: "set DOOR_KEY"})
+	r.wants("agent says: set DOOR_KEY")
+	was := r.m.attempt
+	r.keys("esc")
+	if r.m.phase != starting || r.m.attempt == was {
+		t.Errorf("phase %v, attempt %d", r.m.phase, r.m.attempt)
+	}
+	select {
+	case <-r.link.Done():
+	default:
+		t.Error("the agent has not been ended")
+	}
+	r.lacks("Esc goes back", "DOOR_KEY")
+	r.send(startedMsg{r.m.attempt, r.link, nil})
+	r.send(openedMsg{attempt: r.m.attempt, talk: r.talk})
+	r.lacks("logging in")
+}

@@ -98,7 +98,7 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 	if msg.attempt != m.attempt || m.phase == dead {
 		return nil
 	}
-	m.slow = ""
+	m.slow, m.loggingIn = "", false
 	if msg.err != nil {
 		if m.talk != nil { // the previous session is still open
 			m.phase = ready
@@ -233,8 +233,8 @@ func (m *model) hasEnded(msg endedMsg) tea.Cmd {
 func (m *model) restart(id acp.SessionID) tea.Cmd {
 	old := m.link
 	m.attempt++
-	m.phase, m.began, m.why, m.link, m.killed = starting, m.now(), nil, nil, false
-	m.session = id
+	m.phase, m.began, m.why, m.link, m.killed, m.loggingIn = starting, m.now(), nil, nil, false, false
+	m.slow, m.session = "", id
 	if id == "" {
 		m.talk = nil
 		m.rebuildView()
