@@ -43,7 +43,7 @@ func TestBars(t *testing.T) {
 	s.Gone("line 25 wort")
 	s.Wait("line 18 wort")
 	still(s)
-	scrolled := s.SVG()
+	scrolled, green := s.SVG(), false
 	edges, edge := map[string]float64{}, 0.0 // of rows, and the rightmost of all
 	for _, m := range regexp.MustCompile(`<rect x="([0-9.]+)" y="([0-9]+)" width="([0-9.]+)"`).FindAllStringSubmatch(scrolled, -1) {
 		var x, w float64
@@ -59,6 +59,14 @@ func TestBars(t *testing.T) {
 	for y, x := range edges {
 		if edge-x > 1 {
 			t.Errorf("the colour of the row at %s ends at %.1f, not at %.1f", y, x, edge)
+		}
+	}
+	for _, m := range regexp.MustCompile(`\x1b\[[0-9;]*[mX]`).FindAllString(s.Output(), -1) {
+		switch {
+		case strings.HasSuffix(m, "X") && green:
+			t.Fatalf("characters are erased, which not all terminals do in the background that is set: %q", m)
+		case strings.HasSuffix(m, "m"):
+			green = strings.Contains(m, "48;") || green && m != "\x1b[m" && !strings.Contains(m, "49")
 		}
 	}
 	erased := strings.Count(s.Output(), "\x1b[2J")

@@ -141,6 +141,9 @@ func (m *model) editor() tea.Cmd {
 // The program gets the terminal itself: os/exec would copy from a keyboard, which is not a file.
 func (m *model) lend(cmd *exec.Cmd, done func(error) tea.Msg) tea.Cmd {
 	cmd.Stdin = m.opt.In
+	if m.opt.Out != nil {
+		cmd.Stdout = m.opt.Out // a program of the terminal must not get a pipe: see filled
+	}
 	return tea.ExecProcess(cmd, done)
 }
 

@@ -229,7 +229,7 @@ func Choose(ctx context.Context, o Options) (chosen store.Session, ok bool, err 
 	p.empty = "no sessions yet"
 	p.more = m.searchSessions("")
 	m.overlay = p
-	prog := tea.NewProgram(&chooser{m}, tea.WithContext(ctx), tea.WithInput(&keyboard{File: o.In}), tea.WithOutput(o.Out))
+	prog := tea.NewProgram(&chooser{m}, tea.WithContext(ctx), tea.WithInput(&keyboard{File: o.In}), tea.WithOutput(&filled{File: o.Out}))
 	if _, err := prog.Run(); err != nil {
 		return store.Session{}, false, fmt.Errorf("drawing on the terminal: %w", err)
 	}

@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) error {
 	m := newModel(ctx, o)
 	p := tea.NewProgram(m,
 		tea.WithContext(ctx),
-		tea.WithInput(&keyboard{File: o.In}), tea.WithOutput(o.Out),
+		tea.WithInput(&keyboard{File: o.In}), tea.WithOutput(&filled{File: o.Out}),
 		// Signals cancel ctx, which ends the program in the same way.
 		tea.WithoutSignalHandler(),
 	)
