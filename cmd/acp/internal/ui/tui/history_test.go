@@ -2,6 +2,7 @@ package tui
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,5 +73,31 @@ func TestForget(t *testing.T) {
 	}
 	if err := Forget(dir, t.TempDir(), []string{"x"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEmptyPlaceholder: a prompt of an earlier run is not sent with a placeholder in place of what was pasted, unless the user
+// insists; one whose text is there is.
+func TestEmptyPlaceholder(t *testing.T) {
+	for _, key := range []string{"enter", "ctrl+s"} {
+		for _, line := range []string{"[#1 pasted text, 1500 lines]", "look at [#2 image, 3 kB]", "[#1 the conversation so far, 8 lines] hello", "[#2 output of ls -la, 9 lines] x"} {
+			r := newRig(t, 100, 24, nil).start()
+			r.m.input.set(line)
+			r.run(r.keys(key))
+			if sent := r.talk.sent(); len(sent) > 0 || r.m.input.value() != line {
+				t.Errorf("%s: %q is sent, the input is %q", line, sent, r.m.input.value())
+			}
+			r.wants("stands for nothing any more")
+			r.run(r.keys(key))
+			if sent := r.talk.sent(); len(sent) != 1 {
+				t.Errorf("%s: %q after it was sent twice", line, sent)
+			}
+		}
+		r := newRig(t, 100, 24, nil).start()
+		r.m.input.insert(strings.Repeat("long\n", 100))
+		r.run(r.keys(" and [#7 of the list]", key))
+		if sent := r.talk.sent(); len(sent) != 1 {
+			t.Errorf("what is there is not sent: %q", sent)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"charm.land/bubbles/v2/key"
@@ -129,6 +130,28 @@ func (in *input) newMark(what string, keep func(name string)) string {
 		in.marks = in.marks[1:]
 	}
 	return name
+}
+
+// empty returns the first placeholder in a text that stands for nothing, as in a prompt of an earlier run, whose long texts and
+// pictures were not kept; "" if there is none.
+func (in *input) empty(text string) string {
+	for _, name := range in.marks { // which may have brackets in them
+		text = strings.ReplaceAll(text, name, "")
+	}
+	for _, name := range placeholder.FindAllString(text, -1) {
+		if isMark(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// isMark reports whether a text in brackets with a number has the form of a placeholder of [input.newMark].
+func isMark(name string) bool {
+	_, what, _ := strings.Cut(name, " ")
+	return slices.ContainsFunc([]string{"pasted text, ", "image, ", "the conversation so far", "output of "}, func(form string) bool {
+		return strings.HasPrefix(what, form)
+	})
 }
 
 // attached returns the pictures and long texts whose placeholders a text contains.

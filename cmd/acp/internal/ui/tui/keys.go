@@ -282,6 +282,11 @@ func (m *model) checked(text string) (tea.Cmd, bool) {
 		m.popup = nil
 		return m.remark(m.doubt(name)), true
 	}
+	if name := m.input.empty(text); name != "" && m.doubted != text {
+		m.doubted = text
+		m.popup = nil
+		return m.remark(name + " stands for nothing any more: add it again, or send the words with Enter again"), true
+	}
 	m.doubted = ""
 	return nil, false
 }
