@@ -23,9 +23,9 @@ import (
 // The bounds of the list of a project's files.
 const (
 	// MaxFiles bounds the files, the directories, and the entries that a walk looks at.
-	MaxFiles = 20000
+	MaxFiles = 200_000
 	// MaxBytes bounds the names of files, and those of directories, in bytes.
-	MaxBytes = 4 << 20
+	MaxBytes = 16 << 20
 	// MaxTime bounds how long it takes to list them.
 	MaxTime = 2 * time.Second
 )
@@ -45,6 +45,21 @@ func List(ctx context.Context, dir string) []string {
 	}
 	return sorted(files)
 }
+
+// IsCut reports whether a list that [List] or [Walk] has returned ends at a bound of their number or their names.
+func IsCut(files []string) bool {
+	n, size := 0, 0
+	for _, f := range files {
+		if !strings.HasSuffix(f, "/") {
+			n++
+			size += len(f) + 1
+		}
+	}
+	return n >= MaxFiles || size >= MaxBytes-maxName
+}
+
+// maxName is about how long the name of a file can be, in bytes.
+const maxName = 4096
 
 // Walk lists the files of a directory as [List] does elsewhere than in a git repository. It follows no link out of the
 // directory. check is called with the path of the directory without links, once that is open; it returns why nothing is

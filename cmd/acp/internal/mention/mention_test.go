@@ -122,11 +122,35 @@ func TestMaxBytes(t *testing.T) {
 	if n := len(walkFiles(t.Context(), dir)); n != MaxBytes/long {
 		t.Errorf("%d files, want %d", n, MaxBytes/long)
 	}
-	deep, size := strings.Repeat("d/", 2*long), 0
+	deep, size := strings.Repeat("d/", 4*long), 0
 	for _, name := range directories([]string{deep + "file", "x" + deep + "file"}) {
 		size += len(name)
 	}
 	if size > MaxBytes || size < MaxBytes-2*len(deep) {
 		t.Errorf("directories of %d bytes", size)
+	}
+}
+
+// TestLarge: all files of a large repository are found, and a list that is cut says so.
+func TestLarge(t *testing.T) {
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", dir).CombinedOutput(); err != nil {
+		t.Skipf("%v: %s", err, out)
+	}
+	var index strings.Builder // names alone, which need no files
+	for i := range 30_000 {
+		fmt.Fprintf(&index, "100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 0\tdir%d/file%d.go\n", i/1000, i)
+	}
+	add := exec.CommandContext(t.Context(), "git", "-C", dir, "update-index", "--index-info")
+	add.Stdin = strings.NewReader(index.String())
+	if out, err := add.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	files := List(t.Context(), dir)
+	if got := Find("file29999", files, 1, func(string) bool { return true }); !slices.Equal(got, []string{"dir29/file29999.go"}) {
+		t.Errorf("of %d files: %q", len(files), got)
+	}
+	if IsCut(files) || !IsCut(slices.Repeat([]string{"a"}, MaxFiles)) || !IsCut(slices.Repeat([]string{strings.Repeat("a", 1000)}, MaxBytes/1000)) {
+		t.Error("whether it is cut is wrong")
 	}
 }

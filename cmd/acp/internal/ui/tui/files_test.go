@@ -3,6 +3,7 @@ package tui
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,4 +94,11 @@ func TestMentionPaths(t *testing.T) {
 	r.m.input.clear()
 	types("@/nowhere/")
 	r.lacks("▸")
+}
+
+// TestFilesCut: a remark says that not all files are offered.
+func TestFilesCut(t *testing.T) {
+	r := newRig(t, 100, 24, nil).start()
+	r.send(filesMsg{slices.Repeat([]string{"a"}, mention.MaxFiles)})
+	r.wants("not all files of this directory are offered")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/changes"
+	"github.com/goacp/acp/cmd/acp/internal/mention"
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
@@ -318,8 +319,12 @@ func (m *model) reported(msg tea.Msg) tea.Cmd {
 	case editedMsg:
 		return m.edited(msg)
 	case filesMsg:
+		first := len(m.files) == 0
 		m.files, m.filesAt = msg.files, m.now()
 		m.complete()
+		if first && mention.IsCut(msg.files) {
+			return m.remark("not all files of this directory are offered: a part of the path is found with @./")
+		}
 	case dirMsg:
 		m.dir, m.reading = msg, ""
 		m.complete()
