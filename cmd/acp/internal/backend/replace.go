@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -75,6 +76,9 @@ func (s *Session) succeed(cs *acp.ClientSession) (other *Session) {
 	s.mu.Lock()
 	s.id, s.client = cs.ID(), cs
 	s.mu.Unlock()
+	if s.Snapshot().Len() > 0 {
+		s.put(history.Unseen())
+	}
 	if other == nil || other == s {
 		return nil
 	}
@@ -141,4 +145,17 @@ func (s *Session) actual() *Session {
 		s.order.Lock()
 	}
 	return s
+}
+
+// retitle gives the agent's new session the title of the conversation, which the first words in it would replace.
+func (s *Session) retitle(ctx context.Context) {
+	s.mu.Lock()
+	title := s.kept.Title
+	s.mu.Unlock()
+	if title == "" {
+		return
+	}
+	if err := s.SetTitle(ctx, title); err != nil {
+		s.host.cfg.Logger.Info("the new session does not get the title of the conversation", "error", err)
+	}
 }

@@ -147,6 +147,9 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID, kept store
 	}
 	s.settle()
 	s.opened(cs, cfg.Cwd)
+	if how == acp.RestoredNew {
+		s.retitle(ctx)
+	}
 	s.journal.sync()
 	h.family(ctx, s)
 	return s, how, nil

@@ -20,6 +20,7 @@ type ownMeta struct {
 	// History says that the agent replayed the entry; it is a fingerprint of what was replayed.
 	History string `json:"history,omitempty"`
 	Heading bool   `json:"heading,omitempty"`
+	Unseen  bool   `json:"unseen,omitempty"`  // see Unseen
 	Untaken bool   `json:"untaken,omitempty"` // see Untaken
 }
 
@@ -157,6 +158,18 @@ func Untaken(prompt []acpv2.ContentBlock) *acpv2.Notice {
 		Meta:        ownmeta.Of(ownMeta{Untaken: true}),
 	}
 }
+
+// Unseen returns the notice that is put where a conversation continues in a session in which the agent has not seen what is above.
+func Unseen() *acpv2.Notice {
+	return &acpv2.Notice{
+		Severity: acpv2.NoticeSeverityWarning,
+		Title:    "The agent no longer knows this session: it continues as a new one, and the agent has not seen what is above",
+		Meta:     ownmeta.Of(ownMeta{Unseen: true}),
+	}
+}
+
+// IsUnseen reports whether an entry is a notice of [Unseen].
+func IsUnseen(e transcript.Entry) bool { return ownOf(e).Unseen }
 
 // IsUntaken reports whether an entry is a notice of [Untaken].
 func IsUntaken(e transcript.Entry) bool { return ownOf(e).Untaken }

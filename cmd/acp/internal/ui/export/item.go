@@ -206,7 +206,7 @@ func itemOf(t *transcript.Snapshot, e transcript.Entry) item {
 	case *transcript.Terminal:
 		return item{Kind: itemTool, Title: "Terminal", Blocks: []block{terminalBlock(e)}, Notes: terminalNotes(e)}
 	case *transcript.Notice:
-		if history.IsHeading(e) || history.IsUntaken(e) {
+		if history.IsHeading(e) || history.IsUntaken(e) || history.IsUnseen(e) {
 			return item{Kind: itemAside, Title: line(e.Title), Notes: notes(e.Description)}
 		}
 		return item{Kind: itemAside, Title: line("Notice (" + string(e.Severity) + "): " + e.Title), Notes: notes(e.Description)}

@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
+	past "github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
@@ -113,7 +114,7 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 	m.queueReset()
 	m.screen.follow, m.browsing, m.search = true, false, nil
 	m.rebuildView()
-	if msg.how == acp.RestoredNew {
+	if msg.how == acp.RestoredNew && !isUnseen(msg.talk) {
 		m.say("the agent no longer knows this session: it continues as a new one, and the agent has not seen what is above", true)
 	}
 	if p := m.opt.Prompt; p != "" {
@@ -517,4 +518,15 @@ func (m *model) ticked() tea.Cmd {
 		return m.tick()
 	}
 	return nil
+}
+
+// isUnseen reports whether the conversation itself says at its end that the agent has not seen it.
+func isUnseen(t talk) bool {
+	n := 0
+	for e := range t.Snapshot().Backward() {
+		if n++; past.IsUnseen(e) || n > 8 {
+			return n <= 8
+		}
+	}
+	return false
 }
