@@ -113,6 +113,9 @@ func (m *model) showChanges(msg changesMsg) tea.Cmd {
 	case o != nil && m.overlay != o:
 		return nil // closed in the meantime
 	case o == nil && len(msg.files) == 0:
+		if m.hasEdited() {
+			return m.remark("nothing of what this session has changed is left")
+		}
 		return m.remark("this session has not changed any file")
 	case o == nil:
 		m.flash = ""
@@ -430,4 +433,17 @@ func atLine(editor, path string, line int) []string {
 		return []string{at}
 	}
 	return []string{path}
+}
+
+// hasEdited reports whether the agent has changed a file in the session, as its tool calls say.
+func (m *model) hasEdited() bool {
+	if m.talk == nil {
+		return false
+	}
+	for e := range m.talk.Snapshot().Backward() {
+		if c, ok := e.(*transcript.ToolCall); ok && c.Status == acp.ToolCallStatusCompleted && (c.Kind == acp.ToolKindEdit || c.Kind == acp.ToolKindDelete || c.Kind == acp.ToolKindMove) {
+			return true
+		}
+	}
+	return false
 }

@@ -140,3 +140,11 @@ func TestEditorQuotes(t *testing.T) {
 	r.run(r.keys("ctrl+g"))
 	r.wants("VISUAL: ")
 }
+
+// TestChangesGone: that a session has changed files of which nothing is left is not the same as that it has changed none.
+func TestChangesGone(t *testing.T) {
+	r := newRig(t, 100, 24, nil).start()
+	r.said(&acpv2.ToolCallUpdate{ToolCallID: "1", Title: acpv2.Set("Edit x"), Kind: acpv2.Set(acpv2.ToolKindEdit), Status: acpv2.Set(acpv2.ToolCallStatusCompleted)})
+	r.send(changesMsg{})
+	r.wants("nothing of what this session has changed is left")
+}
