@@ -2,8 +2,11 @@ package ramtemp
 
 import (
 	"errors"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
@@ -11,6 +14,8 @@ const (
 	shm        = "/dev/shm"
 	tmpfsMagic = 0x01021994
 	noExec     = 0x8 // tests start programs that they have built
+
+	least = 36 * 36 * 36 // the least number of four digits to the base of 36
 )
 
 // mkdir makes a directory of its own in memory, and removes those of tests that were
@@ -23,14 +28,18 @@ func mkdir() (dir string, remove func() error, err error) {
 	if int64(st.Type) != tmpfsMagic || st.Flags&noExec != 0 || int64(st.Bavail)*int64(st.Bsize) < minFree {
 		return "", nil, errNoRoom
 	}
-	left, _ := filepath.Glob(shm + "/acp[0-9]*")
+	left, _ := filepath.Glob(shm + "/acp????")
 	for _, dir := range left {
 		if f, err := lock(dir); err == nil {
 			_ = os.RemoveAll(dir)
 			_ = f.Close()
 		}
 	}
-	if dir, err = os.MkdirTemp(shm, "acp"); err != nil {
+	for tries := 0; dir == "" || errors.Is(err, fs.ErrExist) && tries < 100; tries++ {
+		dir = shm + "/acp" + strconv.FormatUint(least+rand.Uint64N(36*least-least), 36)
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil {
 		return "", nil, err
 	}
 	f, err := lock(dir)

@@ -16,12 +16,15 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/postgres"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
+	said "github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 )
 
 // A line is what a record is to a client.
 type line struct {
 	seq  uint64
 	text string
+	ends bool // a turn, which clients of version 1 are sent unless it was their own
 }
 
 // A history is what the log says.
@@ -90,11 +93,12 @@ func (h *history) read(rec engine.Record, ops map[string]string) error {
 		Title   string          `json:"title"`
 		Content json.RawMessage `json:"content"`
 		Update  json.RawMessage `json:"update"`
+		said.End
 	}
 	if err := json.Unmarshal(rec.Data, &data); err != nil {
 		return err
 	}
-	say := func(text string) { h.lines = append(h.lines, line{rec.Seq, text}) }
+	say := func(text string) { h.lines = append(h.lines, line{seq: rec.Seq, text: text}) }
 	switch rec.Kind {
 	case "prompt":
 		var p acpv2.PromptRequest
@@ -106,6 +110,13 @@ func (h *history) read(rec engine.Record, ops map[string]string) error {
 		ops[data.ID] = data.Op
 	case "turn_end":
 		h.ends[ops[data.Prompt]] = data.Stop + data.Error
+		u := &acp.IdleStateUpdate{StopReason: acp.StopReason(data.Stop), Meta: ownmeta.Of(data.End)}
+		if data.Error != "" {
+			u.StopReason, u.Error = acp.StopError, &acpv2.Error{Message: data.Error}
+		}
+		if end := said.EndOf(u); end != nil && !data.Noted && said.EndingLine(end) != "" {
+			h.lines = append(h.lines, line{seq: rec.Seq, text: notice(said.EndingLine(end)), ends: true})
+		}
 	case "update":
 		u, err := acpv2.UnmarshalSessionUpdate(data.Update)
 		if err != nil {
@@ -129,21 +140,26 @@ func (h *history) read(rec engine.Record, ops map[string]string) error {
 
 // after returns what a client sees that follows a record. Its own prompts are left out for one that sends
 // them.
-func (h *history) after(seq uint64, prompts bool) (texts []string) {
+func (h *history) after(seq uint64, prompts bool) (lines []line) {
 	for _, l := range h.lines {
 		if l.seq > seq && !(prompts && strings.HasPrefix(l.text, "user: ")) {
-			texts = append(texts, l.text)
+			lines = append(lines, l)
 		}
 	}
-	return texts
+	return lines
 }
 
 // seen compares what a client has seen, on each of its connections, with the log. It returns how much that was.
 func (r *rig) seen(h *history, name string) (n int) {
 	r.t.Helper()
 	prompts := slices.ContainsFunc(r.events[name], func(e event) bool { return e.Kind == evBegin })
-	var want []string
+	var want []line
 	at, connection := 0, 0
+	skip := func(text string) { // ends of turns that it was not sent
+		for at < len(want) && want[at].ends && want[at].text != text {
+			at++
+		}
+	}
 	open := false
 	for _, e := range r.events[name] {
 		switch e.Kind {
@@ -155,17 +171,19 @@ func (r *rig) seen(h *history, name string) (n int) {
 				continue
 			}
 			n++
+			skip(e.Text)
 			switch {
 			case !open:
 				r.t.Fatalf("%s has seen %q without a connection", name, e.Text)
 			case at == len(want):
 				r.t.Fatalf("%s, connection %d: %q was seen, and is not in the log", name, connection, e.Text)
-			case want[at] != e.Text:
-				r.t.Fatalf("%s, connection %d, %d: %q was seen, the log has %q; around it: %q", name, connection, at, e.Text, want[at], want[max(0, at-3):min(len(want), at+4)])
+			case want[at].text != e.Text:
+				r.t.Fatalf("%s, connection %d, %d: %q was seen, the log has %q; around it: %v", name, connection, at, e.Text, want[at].text, want[max(0, at-3):min(len(want), at+4)])
 			}
 			at++
 		}
 	}
+	skip("")
 	if slices.Contains(r.names, name) && at != len(want) {
 		r.t.Errorf("%s has seen %d of %d in the end", name, at, len(want))
 	}
