@@ -105,7 +105,7 @@ func TestReadLines(t *testing.T) {
 		{"empty", nil, nil, ""},
 		{"empty", new(uint32(5)), new(uint32(5)), ""},
 		{"invalid", new(uint32(2)), nil, "good\n"}, // what is asked for can be had
-		{"rune", nil, new(uint32(1)), "\ufffd\n"}, // which is a character like others
+		{"rune", nil, new(uint32(1)), "\ufffd\n"},  // which is a character like others
 		{"long", new(uint32(2)), new(uint32(1)), long + "\n"},
 		{"long", new(uint32(3)), nil, "end\n"},
 	} {
