@@ -62,12 +62,6 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// asked is what the user says in a turn, without what comes before it in a transcript.
-func asked(t *acp.Turn) string {
-	blocks := t.Blocks()
-	return blocks[len(blocks)-1].(*acp.TextContent).Text
-}
-
 // counting is an agent that counts up to the number in the prompt.
 func counting() *acp.Agent {
 	return &acp.Agent{

@@ -21,6 +21,12 @@ func nameless(frame []byte) []byte { return messageIDs.ReplaceAll(frame, nil) }
 
 var messageIDs = regexp.MustCompile(`,"messageId":"[^"]*"`)
 
+// asked is what the user says in a turn, without what comes before it in a transcript.
+func asked(t *acp.Turn) string {
+	blocks := t.Blocks()
+	return blocks[len(blocks)-1].(*acp.TextContent).Text
+}
+
 // acting is an agent that does what the words of a prompt say, and says all others. Its ids are those that the words have.
 // "wait" says on reached that it waits for goOn.
 func acting(reached chan<- struct{}, goOn <-chan struct{}) *acp.Agent {
@@ -222,6 +228,7 @@ func turnOf(t *testing.T, r *rig, sims *[]*holderSim, id acp.SessionID, prompt s
 		t.Cleanup(func() { _ = old.Close() })
 		c = r.connect(2, allow)
 		c.load(t, id)
+		c.seen.drop("end: end_turn") // those of the turns before
 		goOn <- struct{}{}
 	}
 	if waits > 0 {

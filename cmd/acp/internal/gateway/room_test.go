@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -166,6 +167,13 @@ func (s *seen) forget(text string) {
 			return
 		}
 	}
+}
+
+// drop removes all texts that are equal.
+func (s *seen) drop(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = slices.DeleteFunc(s.text, func(said string) bool { return said == text })
 }
 
 // TestRoomOfUser: a quota of agents has the user's own idle agent stopped, and nobody else's.

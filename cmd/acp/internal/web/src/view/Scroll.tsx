@@ -198,7 +198,9 @@ export function Scroll({ talk }: { talk: Conversation }) {
   }, [talk.loading.value, talk.earlier.value, talk.fetching.value, talk.old.value, entries]);
 
   const scrolled = () => {
-    const b = box.current!, below = b.scrollHeight - b.scrollTop - b.clientHeight;
+    const b = box.current;
+    if (!b) return; // an event of what is not there any more
+    const below = b.scrollHeight - b.scrollTop - b.clientHeight;
     const grew = b.scrollHeight !== height.current;
     height.current = b.scrollHeight;
     if (!stays.current && grew && settles() && !moves() && anchor.current) return put(anchor.current);
