@@ -51,7 +51,7 @@ var layers = map[string][]string{
 	"cli/config":             {"app", "config", "exitcode", "mcp", "roster", "safetext"},
 	"cli/devices":            {"app", "exitcode", "identity", "identity/audit", "remote", "safetext"},
 	"cli/docs":               {"app"},
-	"cli/exec":               {"app", "at", "backend", "config", "exitcode", "roster", "safetext", "shown", "store", "ui/export", "ui/plain"},
+	"cli/exec":               {"app", "at", "backend", "config", "exitcode", "ownmeta", "roster", "safetext", "shown", "store", "ui/export", "ui/plain"},
 	"cli/models":             {"app", "exitcode", "model", "model/catalog", "safetext"},
 	"cli/node":               {"app", "exitcode", "gateway", "identity", "launch", "remote", "safetext"},
 	"cli/serve":              {"app", "at", "backend", "config", "engine", "engine/postgres", "engine/sqlite", "exitcode", "filelock", "gateway", "history", "holder", "identity", "identity/audit", "identity/cert", "identity/devices", "identity/oidc", "interrupt", "isolate", "launch", "node", "notify", "own", "policy", "push", "remote", "roster", "safetext", "serve", "store", "telemetry", "ui/export", "web"},
@@ -141,7 +141,7 @@ var layers = map[string][]string{
 	"ui/plain":               {"app", "backend", "exitcode", "history", "pty", "remote", "roster", "safetext", "shown", "store"},
 	"withheld":               {},
 	"title":                  {"safetext"},
-	"ui/tui":                 {"app", "backend", "bounded", "changes", "config", "exitcode", "mention", "pty", "remote", "roster", "safetext", "shown", "store", "title", "ui/export", "ui/tui/view"},
+	"ui/tui":                 {"app", "backend", "bounded", "changes", "config", "exitcode", "history", "mention", "pty", "remote", "roster", "safetext", "shown", "store", "title", "ui/export", "ui/tui/view"},
 	"ui/tui/view":            {"history", "markdown", "safetext", "shown"},
 }
 

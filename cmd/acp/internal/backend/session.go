@@ -24,15 +24,13 @@ type Session struct {
 	// order is held from looking at something until it is in the journal, so that it keeps its
 	// place. The writer must not need it.
 	order     sync.Mutex
-	successor *Session               // has replaced this one
-	heard     atomic.Bool            // the agent has said or done something in the turns that run
-	past      *past                  // the history that the agent replays; nil once that has ended
-	ids       *identities            // nil if nothing was kept before the agent was started
-	calls     *ids.Calls             // names of the agent's tool calls since then
-	sent      []string               // the texts of the prompts of the turns that run
-	taken     map[acp.MessageID]bool // messages of the user that were echoed while turns run; guarded by mu
-	echoes    []acp.MessageID        // of the messages by which an agent of version 2 has confirmed them, or ""
-	prompted  bool                   // the user has sent a prompt since the agent was started
+	successor *Session    // has replaced this one
+	heard     atomic.Bool // the agent has said or done something in the turns that run
+	past      *past       // the history that the agent replays; nil once that has ended
+	ids       *identities // nil if nothing was kept before the agent was started
+	calls     *ids.Calls  // names of the agent's tool calls since then
+	runningPrompts
+	prompted bool // the user has sent a prompt since the agent was started
 
 	mu        sync.Mutex
 	id        acp.SessionID
@@ -53,6 +51,13 @@ type Session struct {
 	cancelled int      // how many of them the user has cancelled
 	unbegun   []string // names of prompts that have not begun at a gateway
 	watched
+}
+
+// runningPrompts are those of the turns that run.
+type runningPrompts struct {
+	sent   []string               // their texts
+	taken  map[acp.MessageID]bool // messages of the user that were echoed meanwhile; guarded by the session's mu
+	echoes []acp.MessageID        // of the messages by which an agent of version 2 has confirmed them, or ""
 }
 
 // NewSession opens a session. If the agent requires a login, it logs in and opens the session

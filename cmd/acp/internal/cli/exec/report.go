@@ -59,12 +59,17 @@ type report struct {
 	ended    map[uint64]bool               // tool calls whose result was written
 	tools    map[string]acp.ToolCallStatus // the status in the last progress line
 	costs    bool                          // the agent has reported a cost
-	denied   int                           // denied requests
-	broken   int                           // broken rules
-	unasked  bool                          // there was no language model to answer the prompt
-	unheld   string                        // why rules cannot hold the agent, as reported to the user
-	early    []noteLine                    // at most maxEarly
-	place    place
+	ruled
+	unasked bool       // there was no language model to answer the prompt
+	unheld  string     // why rules cannot hold the agent, as reported to the user
+	early   []noteLine // at most maxEarly
+	place   place
+}
+
+// ruled is what rules have come to.
+type ruled struct {
+	denied int // requests
+	broken int // rules that the agent did not keep
 }
 
 // newReport returns the report of a turn in the form that the flags ask for.

@@ -23,7 +23,6 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
-	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
@@ -101,9 +100,6 @@ func plainWork(l *ledger, t *acp.Turn) error {
 // show shows is what the agent has said, in its turn and in order.
 func TestPlainKilled(t *testing.T) {
 	points := kills(t)
-	if long.All() && os.Getenv("TORTURE_KILLS") == "" {
-		points = 200
-	}
 	r := newRigOf(t, "play-plain")
 	r.begin()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,12 +131,14 @@ func TestPlainKilled(t *testing.T) {
 		op := fmt.Sprint("op-", n)
 		text, _ := json.Marshal(task{Op: op, Chunks: 60 + rand.IntN(60), Asks: 20})
 		cmd, out, errs := program("exec", "--no-stdin", "--at", r.url, "--session", r.session, string(text))
-		r.mu.Lock()
-		at := len(r.fresh) + 1 + rand.IntN(50)
-		r.mu.Unlock()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
+		at := 0
+		r.until("the prompt", func() bool { // before that it may not have connected
+			at = len(r.fresh) + 1 + rand.IntN(50)
+			return r.fresh["user: "+string(text)]
+		})
 		r.until("the moment", func() bool { return len(r.fresh) >= at })
 		if n%2 == 0 {
 			r.kill()
