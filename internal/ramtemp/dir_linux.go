@@ -21,14 +21,27 @@ const (
 // mkdir makes a directory of its own in memory, and removes those of tests that were
 // killed. Its name is short, since sockets below it have paths of at most 107 bytes.
 func mkdir() (dir string, remove func() error, err error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(shm, &st); err != nil {
+	if err := suits(shm); err != nil {
 		return "", nil, err
 	}
-	if int64(st.Type) != tmpfsMagic || st.Flags&noExec != 0 || int64(st.Bavail)*int64(st.Bsize) < minFree {
-		return "", nil, errNoRoom
+	return mkdirIn(shm)
+}
+
+// suits returns why a file system cannot be used, or nil.
+func suits(base string) error {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(base, &st); err != nil {
+		return err
 	}
-	left, _ := filepath.Glob(shm + "/acp????")
+	if int64(st.Type) != tmpfsMagic || st.Flags&noExec != 0 || int64(st.Bavail)*int64(st.Bsize) < minFree {
+		return errNoRoom
+	}
+	return nil
+}
+
+// mkdirIn is mkdir for a directory that suits.
+func mkdirIn(base string) (dir string, remove func() error, err error) {
+	left, _ := filepath.Glob(base + "/acp????")
 	for _, dir := range left {
 		if f, err := lock(dir); err == nil {
 			_ = os.RemoveAll(dir)
@@ -36,7 +49,7 @@ func mkdir() (dir string, remove func() error, err error) {
 		}
 	}
 	for tries := 0; dir == "" || errors.Is(err, fs.ErrExist) && tries < 100; tries++ {
-		dir = shm + "/acp" + strconv.FormatUint(least+rand.Uint64N(36*least-least), 36)
+		dir = base + "/acp" + strconv.FormatUint(least+rand.Uint64N(36*least-least), 36)
 		err = os.Mkdir(dir, 0o700)
 	}
 	if err != nil {
