@@ -63,7 +63,7 @@ type simHeld struct {
 	seq    uint64
 	sent   uint64
 	closed bool
-	dead   bool // its gateway is: it does not end its agent
+	dead   bool // its gateway is: it neither ends its agent nor cancels what that does
 }
 
 func (h *holderSim) attach(seq uint64) *simHeld {
@@ -104,7 +104,7 @@ func (s *simHeld) ReadFrame() (jsonrpc.Frame, error) {
 
 func (s *simHeld) WriteFrame(d []byte) error {
 	s.h.mu.Lock()
-	if s.closed {
+	if s.closed || s.dead {
 		s.h.mu.Unlock()
 		return errLost
 	}
