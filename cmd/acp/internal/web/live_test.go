@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acpws"
 	"github.com/goacp/acp/cmd/acp/internal/identity"
+	"github.com/goacp/acp/internal/logtest"
 )
 
 // live serves the page and an agent behind it, and returns the URL of the page.
@@ -26,7 +27,7 @@ func live(t *testing.T, d *desk) string {
 		return "", turn.Say(p.Name + " is " + p.Role.String())
 	}
 	gate := d.page.cfg.Gate
-	agents := &acphttp.Server{Serve: gate.Serve((&acp.Agent{Prompt: prompt}).Serve), Authenticate: gate.Authenticate, Upgrade: acpws.Upgrader{}, Keep: acphttp.Retention{Bytes: 1 << 20}}
+	agents := &acphttp.Server{Serve: gate.Serve((&acp.Agent{Prompt: prompt}).Serve), Authenticate: gate.Authenticate, Upgrade: acpws.Upgrader{}, Keep: acphttp.Retention{Bytes: 1 << 20}, Logger: logtest.New(t)}
 	mux := http.NewServeMux()
 	mux.Handle("/acp", d.page.Clients(agents))
 	mux.Handle("/", d.page.Others(gate.Handler()))
