@@ -30,18 +30,11 @@ func Run(m Runner) int {
 	if err != nil {
 		return m.Run()
 	}
-	code := run(m, dir)
+	_ = os.Setenv("TMPDIR", dir) // the name is a good one
+	code := m.Run()
 	if err := remove(); err != nil {
 		fmt.Fprintln(os.Stderr, "ramtemp:", err)
 		return max(code, 1)
 	}
 	return code
-}
-
-func run(m Runner, dir string) int {
-	if err := os.Setenv("TMPDIR", dir); err != nil {
-		fmt.Fprintln(os.Stderr, "ramtemp:", err)
-		return 1
-	}
-	return m.Run()
 }
