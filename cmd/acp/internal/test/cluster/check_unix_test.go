@@ -52,7 +52,7 @@ func (l *load) check(t *testing.T) {
 func (l *load) history(t *testing.T, s *talk) map[int][]string {
 	t.Helper()
 	conn, _ := l.load(t, s, 2) // which answers what is asked
-	l.r.db[l.r.primary].Until(t, "acp", `SELECT state = 'idle' FROM public.acp_session WHERE id = $1`, string(s.id))
+	l.r.db[l.r.primary].Until(t, "acp", `SELECT state <> 'running' FROM public.acp_session WHERE id = $1`, string(s.id))
 	_ = conn.Close()
 	all := map[int][]string{}
 	for version := 1; version <= 2; version++ {

@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -111,6 +112,9 @@ func (l *load) finish() {
 func textOf(u *acp.Update) string {
 	if v, ok := u.Update.(*acp.AgentMessageChunk); ok {
 		text := v.Content.(*acp.TextContent).Text
+		if strings.HasPrefix(string(v.MessageID), "notice_") && endsTurn(text) {
+			return ""
+		}
 		if i := strings.Index(text, "."); strings.HasPrefix(text, "The ") && i > 0 {
 			return text[:i+1] // what the gateway says, as in version 2
 		}
@@ -120,6 +124,11 @@ func textOf(u *acp.Update) string {
 		return v.Title
 	}
 	return ""
+}
+
+// endsTurn reports whether a line of the gateway, to a client of version 1, is the end of a turn.
+func endsTurn(line string) bool {
+	return strings.HasPrefix(line, history.Failed) || strings.HasPrefix(line, history.NotEnded) || strings.HasPrefix(line, "Cancelled")
 }
 
 // follow connects a client, to one node after the other, and does something with the session. What it is sent must begin
