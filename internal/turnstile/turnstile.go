@@ -47,9 +47,13 @@ func (t *Turnstile) Come(key string) *Place {
 // if ctx is done before or the place was dropped; otherwise Leave must be called.
 func (p *Place) Enter(ctx context.Context) bool {
 	select {
-	case <-p.ready:
-	case <-ctx.Done():
-		return false
+	case <-p.ready: // also if ctx is done, too
+	default:
+		select {
+		case <-p.ready:
+		case <-ctx.Done():
+			return false
+		}
 	}
 	p.t.mu.Lock()
 	defer p.t.mu.Unlock()

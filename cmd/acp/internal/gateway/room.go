@@ -36,14 +36,18 @@ func (g *Gateway) admitAgent(ctx context.Context, user string, groups []string, 
 	if p != nil && !runs {
 		limit = p.Limits().Agents
 	}
-	err := g.makeRoom(ctx, waiting, &user, func(promised bool) (bool, error) { return t.admit(user, limit, promised), nil }, func() { t.release(user) })
-	if errors.Is(err, errNoRoom) {
-		return quota(p, "agents", time.Minute, "%d agents of %s are at work, which is the most: wait until one is idle, or delete its session", limit, user)
+	if limit == 0 {
+		t.admit(user, limit, false)
+	} else {
+		err := g.makeRoom(ctx, waiting, &user, func(promised bool) (bool, error) { return t.admit(user, limit, promised), nil }, func() { t.release(user) })
+		if errors.Is(err, errNoRoom) {
+			return quota(p, "agents", time.Minute, "%d agents of %s are at work, which is the most: wait until one is idle, or delete its session", limit, user)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	err = g.makeRoom(ctx, waiting, nil, g.admit, g.dismiss)
+	err := g.makeRoom(ctx, waiting, nil, g.admit, g.dismiss)
 	if errors.Is(err, errNoRoom) {
 		err = &jsonrpc.Failure{Message: fmt.Sprintf("%d agents are at work, which is the most", g.cfg.MaxAgents), Reason: "agents", RetryAfter: time.Minute}
 	}
@@ -108,12 +112,12 @@ func (g *Gateway) makeRoom(ctx, waiting context.Context, user *string, admit fun
 	if user != nil {
 		line = "user " + *user
 	}
-	w := g.tenancy.lobby.join(line)
-	if w == nil {
-		return errNoRoom
+	leave, err := g.tenancy.lobby.enter(waiting, line)
+	if err != nil {
+		return err
 	}
-	idle, err := g.nextPlace(waiting, w, user, admit)
-	g.tenancy.lobby.leave(w) // the next one need not wait for the end of the idle agent
+	idle, err := g.nextPlace(waiting, user, admit)
+	leave() // the next one need not wait for the end of the idle agent
 	if idle == nil {
 		return err
 	}
@@ -136,23 +140,20 @@ func (g *Gateway) makeRoom(ctx, waiting context.Context, user *string, admit fun
 }
 
 // nextPlace waits until admit has counted an agent. It returns the agent whose end it was promised, if any: see idlest.
-func (g *Gateway) nextPlace(ctx context.Context, w *waiter, user *string, admit func(promised bool) (bool, error)) (*backend, error) {
+func (g *Gateway) nextPlace(ctx context.Context, user *string, admit func(promised bool) (bool, error)) (*backend, error) {
 	for {
-		select {
-		case <-w.turn:
-		default:
-			select {
-			case <-w.turn:
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			}
-		}
+		changed := g.tenancy.lobby.change() // what changes from here on is not missed
 		if ok, err := admit(false); ok || err != nil {
 			return nil, err
 		}
 		if idle := g.idlest(user); idle != nil {
 			_, err := admit(true)
 			return idle, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -132,8 +133,12 @@ func TestRoom(t *testing.T) {
 		later := all[3].Prompt(t.Context(), acp.Text("x"))
 		again := c.load(t, other.ID())
 		stopped := again.Prompt(t.Context(), acp.Text("never"))
-		for r.g.tenancy.lobby.waiting.Load() != 2 {
+		lobby := &r.g.tenancy.lobby
+		for n := 0; n != 2; {
 			runtime.Gosched()
+			lobby.mu.Lock()
+			n = lobby.waiting[""]
+			lobby.mu.Unlock()
 		}
 		if err := again.Cancel(t.Context()); err != nil {
 			t.Error(err)
@@ -282,44 +287,68 @@ func TestRoomGivenUp(t *testing.T) {
 
 // TestLobby: whoever waits for longest tries first, in each line, and a line has a bound.
 func TestLobby(t *testing.T) {
-	var l lobby
-	tries := func(w *waiter) bool {
+	synctest.Test(t, func(t *testing.T) {
+		var l lobby
+		ctx, cancel := context.WithCancel(t.Context())
+		turn := make(chan string, 8)
+		leaves := map[string]chan struct{}{}
+		join := func(ctx context.Context, line, name string) {
+			leaves[name] = make(chan struct{})
+			go func() {
+				leave, err := l.enter(ctx, line)
+				if err != nil {
+					turn <- name + " is gone"
+					return
+				}
+				turn <- name
+				<-leaves[name]
+				leave()
+			}()
+			synctest.Wait()
+		}
+		had := func() (names []string) {
+			synctest.Wait()
+			for len(turn) > 0 {
+				names = append(names, <-turn)
+			}
+			return names
+		}
+		join(t.Context(), "", "a")
+		join(ctx, "", "b")
+		join(t.Context(), "", "c")
+		join(t.Context(), "user ann", "other")
+		if got := had(); !slices.Equal(got, []string{"a", "other"}) {
+			t.Errorf("%q try first", got)
+		}
+		cancel()
+		if got := had(); !slices.Equal(got, []string{"b is gone"}) {
+			t.Errorf("%q when the second is gone", got)
+		}
+		close(leaves["a"])
+		if got := had(); !slices.Equal(got, []string{"c"}) {
+			t.Errorf("%q try next", got)
+		}
+		changed := l.change()
+		l.stir()
 		select {
-		case <-w.turn:
-			return true
+		case <-changed:
 		default:
-			return false
+			t.Error("nobody tries again")
 		}
-	}
-	l.stir()
-	a, b, c, other := l.join(""), l.join(""), l.join(""), l.join("user ann")
-	if !tries(a) || tries(b) || tries(c) || !tries(other) {
-		t.Error("not the first of each line tries")
-	}
-	l.stir()
-	l.stir()
-	if !tries(a) || tries(a) || tries(b) || !tries(other) {
-		t.Error("not the first of each line tries again")
-	}
-	l.leave(b)
-	if tries(c) {
-		t.Error("the second tries")
-	}
-	l.leave(a)
-	if !tries(c) {
-		t.Error("the next does not try")
-	}
-	l.leave(c)
-	l.leave(other)
-	if l.waiting.Load() != 0 || len(l.lines) != 0 {
-		t.Errorf("%d wait in %d lines", l.waiting.Load(), len(l.lines))
-	}
-	for range maxLine {
-		if l.join("") == nil {
-			t.Fatal("refused")
+		close(leaves["c"])
+		close(leaves["other"])
+		synctest.Wait()
+		if len(l.waiting) != 0 {
+			t.Errorf("some wait: %v", l.waiting)
 		}
-	}
-	if l.join("") != nil {
-		t.Error("a line has no bound")
-	}
+		l.waiting = map[string]int{"": maxLine - 1}
+		if leave, err := l.enter(t.Context(), ""); err != nil {
+			t.Errorf("refused: %v", err)
+		} else {
+			if _, err := l.enter(t.Context(), ""); err != errNoRoom {
+				t.Errorf("a line has no bound: %v", err)
+			}
+			leave()
+		}
+	})
 }
