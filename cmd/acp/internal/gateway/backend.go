@@ -306,7 +306,10 @@ func (b *backend) restore(ctx context.Context, id acp.SessionID, cfg acp.Session
 		} else if how == acp.RestoredLoaded {
 			err = b.compare(ctx, known)
 		}
-		return errors.Join(err, b.names.remembers(ctx, b.s.g.cfg.Log, b.s.id))
+		if err != nil {
+			return err
+		}
+		return b.names.remembers(ctx, b.s.g.cfg.Log, b.s.id)
 	}
 	var since uint64
 	var lost error

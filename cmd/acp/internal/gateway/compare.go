@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -150,8 +149,8 @@ func (s *session) account(ctx context.Context, after uint64) (*account, error) {
 			}
 			a.add(u)
 		case kindEnd:
-			var end endRecord
-			if err := json.Unmarshal(r.Data, &end); err != nil {
+			end, err := decodeEnd(r.Data)
+			if err != nil {
 				return err
 			}
 			if t := a.last(); t != nil && open {

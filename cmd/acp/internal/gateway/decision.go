@@ -8,6 +8,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/internal/told"
 )
 
 // This file keeps what the agent asked permission for, and how that was decided, with the tool call in question.
@@ -47,23 +48,9 @@ func (c *calls) isNews(u *acp.ToolCallUpdate) bool {
 
 // overlay adds to what is known of a call what an update says.
 func overlay(known, u *acp.ToolCallUpdate) {
-	patch(&known.Name, u.Name)
-	patch(&known.Title, u.Title)
-	patch(&known.Kind, u.Kind)
-	patch(&known.Status, u.Status)
-	patch(&known.Content, u.Content)
-	patch(&known.Locations, u.Locations)
-	if len(u.RawInput) > 0 {
-		known.RawInput = u.RawInput
-	}
+	told.Overlay(known, u, true)
 	if len(u.RawOutput) > 0 {
 		known.RawOutput = u.RawOutput
-	}
-}
-
-func patch[T any](known *acpv2.Patch[T], said acpv2.Patch[T]) {
-	if !said.IsZero() {
-		*known = said
 	}
 }
 

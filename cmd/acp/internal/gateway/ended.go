@@ -115,10 +115,7 @@ func reasonOf(err error) string {
 
 // left returns how an agent has ended that was not to end: its exit, and the line of its standard error that says why.
 func (b *backend) left(err error) string {
-	exit, exited := errors.AsType[*process.ExitError](err)
-	if held, ok := b.held.(interface{ ExitErr() error }); ok && !exited {
-		exit, exited = errors.AsType[*process.ExitError](held.ExitErr())
-	}
+	exit, exited := b.exited(err)
 	switch {
 	case !exited && errors.Is(err, jsonrpc.ErrClosed):
 		return "the agent has ended in the middle of the turn"

@@ -178,8 +178,8 @@ func (x *export) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error
 		select {
 		case r := <-x.next:
 			if r.Kind == kindEnd {
-				var e endRecord
-				if err := json.Unmarshal(r.Data, &e); err != nil {
+				e, err := decodeEnd(r.Data)
+				if err != nil {
 					return "", err
 				}
 				end := e.outcome(0)

@@ -19,10 +19,7 @@ func (b *backend) failed(ctx context.Context, agent string, err error) error {
 	if ctx.Err() != nil || errors.As(err, new(*jsonrpc.Error)) || errors.As(err, new(*jsonrpc.Failure)) {
 		return err
 	}
-	exit, exited := errors.AsType[*process.ExitError](err)
-	if held, ok := b.held.(interface{ ExitErr() error }); ok && !exited {
-		exit, exited = errors.AsType[*process.ExitError](held.ExitErr())
-	}
+	exit, exited := b.exited(err)
 	why := ""
 	switch {
 	case exited && exit.Signal != "":
@@ -54,6 +51,15 @@ func (b *backend) failed(ctx context.Context, agent string, err error) error {
 		f.Message += ": " + clip(err.Error())
 	}
 	return f
+}
+
+// exited returns how the process of the agent has ended, if err or what holds it knows.
+func (b *backend) exited(err error) (*process.ExitError, bool) {
+	exit, ok := errors.AsType[*process.ExitError](err)
+	if held, holds := b.held.(interface{ ExitErr() error }); holds && !ok {
+		return errors.AsType[*process.ExitError](held.ExitErr())
+	}
+	return exit, ok
 }
 
 // maxSaid bounds what clients get of the standard error of an agent that did not start, in lines.

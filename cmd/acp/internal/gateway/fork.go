@@ -220,8 +220,8 @@ func forked(r engine.Record, from, to string) ([]byte, error) {
 		}
 		return encode(u), nil
 	case kindEnd:
-		var end endRecord
-		if err := json.Unmarshal(r.Data, &end); err != nil {
+		end, err := decodeEnd(r.Data)
+		if err != nil {
 			return nil, err
 		}
 		end.stamp = stamp{}

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ids"
 )
@@ -64,6 +63,11 @@ func (n *naming) names(child acp.SessionID) *names {
 func (n *naming) bounds() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.end()
+}
+
+// end ends the messages that are being written. The caller holds n.mu.
+func (n *naming) end() {
 	for _, x := range n.of {
 		x.pieces.End()
 	}
@@ -168,9 +172,7 @@ func (n *naming) kept(session string, r *engine.Record) {
 		n.turn.Store(r.Seq)
 		fallthrough
 	case kindEnd, kindAsk:
-		for _, x := range n.of {
-			x.pieces.End()
-		}
+		n.end()
 		return
 	case kindUpdate, kindChild:
 	default:
@@ -242,7 +244,7 @@ func (n *naming) remembers(ctx context.Context, log *engine.Engine, session stri
 		}
 		switch status, said := call.Status.Get(); {
 		case !ok || len(id) > ids.MaxID:
-		case said && (status == acpv2.ToolCallStatusCompleted || status == acpv2.ToolCallStatusFailed || status == acpv2.ToolCallStatusCancelled):
+		case said && ids.IsOver(status):
 			delete(left, id)
 		case left[id] != "" || len(left) < ids.MaxCalls:
 			left[id] = name

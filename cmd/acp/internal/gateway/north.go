@@ -409,8 +409,8 @@ func (s *session) became(ctx context.Context, t *turn) (*turn, error) {
 				id = p.ID
 			}
 		case kindEnd:
-			var end endRecord
-			if err := json.Unmarshal(r.Data, &end); err != nil {
+			end, err := decodeEnd(r.Data)
+			if err != nil {
 				return err
 			}
 			if id != "" && end.Prompt == id {

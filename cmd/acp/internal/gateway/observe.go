@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/ids"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -244,7 +245,7 @@ func (o *observed) update(u acp.SessionUpdate) {
 		return
 	}
 	status, _ := call.Status.Get()
-	over := status == acpv2.ToolCallStatusCompleted || status == acpv2.ToolCallStatusFailed || status == acpv2.ToolCallStatusCancelled
+	over := ids.IsOver(status)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	end := o.tools[call.ToolCallID]

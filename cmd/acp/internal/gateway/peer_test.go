@@ -35,7 +35,7 @@ func (p *Presence) names() string {
 }
 
 // expect waits until a client has heard that these people are there.
-func (h *told) expect(want string) {
+func (h *hearing) expect(want string) {
 	for p := range h.presence {
 		if p.names() == want {
 			return
@@ -122,7 +122,7 @@ func TestPresenceMoves(t *testing.T) {
 	}
 	b.connect(2).load(t, s.ID())
 	for _, node := range []struct {
-		hears *told
+		hears *hearing
 		want  string
 	}{{three, "on a, on b, on b, on c*"}, {one, "on a*, on b, on b, on c"}} {
 		for p := range node.hears.presence {

@@ -14,16 +14,16 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// told is what a gateway has said to a client beyond the protocol.
-type told struct {
+// hearing is what a gateway has said to a client beyond the protocol.
+type hearing struct {
 	presence chan Presence
 	decided  chan Decided
 	queued   chan Queued
 }
 
 // hears makes a client ask for presence, and collects what it gets.
-func hears(readOnly bool) (*told, func(*acp.Client)) {
-	h := &told{make(chan Presence, 100), make(chan Decided, 100), make(chan Queued, 100)}
+func hears(readOnly bool) (*hearing, func(*acp.Client)) {
+	h := &hearing{make(chan Presence, 100), make(chan Decided, 100), make(chan Queued, 100)}
 	return h, func(c *acp.Client) {
 		c.Meta = json.RawMessage(fmt.Sprintf(`{%q:{"presence":true,"readOnly":%v}}`, metaKey, readOnly))
 		c.Extensions = func(mux *jsonrpc.Mux) {
@@ -35,7 +35,7 @@ func hears(readOnly bool) (*told, func(*acp.Client)) {
 }
 
 // until waits until a client knows how many are there, and returns who.
-func (h *told) until(n int) Presence {
+func (h *hearing) until(n int) Presence {
 	for {
 		if p := <-h.presence; len(p.People)+p.More == n {
 			return p

@@ -97,6 +97,11 @@ func (c *Calls) add(id, name string) *call {
 	return known
 }
 
+// IsOver reports whether a tool call with a status has ended.
+func IsOver(s acp.ToolCallStatus) bool {
+	return s == acp.ToolCallStatusCompleted || s == acp.ToolCallStatusFailed || s == acp.ToolCallStatusCancelled
+}
+
 // begins reports whether an update can be the first one of a call.
 func begins(u *acp.ToolCallUpdate) bool {
 	status, _ := u.Status.Get()
@@ -109,7 +114,7 @@ func (c *call) take(u *acp.ToolCallUpdate, turn uint64) {
 	if !ok {
 		return
 	}
-	over := status == acp.ToolCallStatusCompleted || status == acp.ToolCallStatusFailed || status == acp.ToolCallStatusCancelled
+	over := IsOver(status)
 	if over && !c.over {
 		c.turn = turn
 	}
