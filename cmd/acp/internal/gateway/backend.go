@@ -441,12 +441,7 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 			return
 		}
 	}
-	said := b.names.update(child, u, event)
-	if call, ok := said.(*acp.ToolCallUpdate); ok {
-		b.mu.Lock()
-		b.calls.note(call)
-		b.mu.Unlock()
-	}
+	own, said := child, b.names.update(child, u, event)
 	if child == "" {
 		s.turning.Load().update(u.Update)
 	} else {
@@ -479,6 +474,11 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 		_ = s.log.put(ctx, kindNotice, encode(note), nil)
 		b.stream.dropped(event)
 		return
+	}
+	if call, ok := said.(*acp.ToolCallUpdate); ok {
+		b.mu.Lock()
+		b.calls.note(own, call, len(raw))
+		b.mu.Unlock()
 	}
 	b.pace.wait(ctx, b.events)
 	if _, ok := update.(*acp.ConfigOptionUpdate); ok && child == "" {

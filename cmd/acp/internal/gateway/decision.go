@@ -13,31 +13,46 @@ import (
 
 // This file keeps what the agent asked permission for, and how that was decided, with the tool call in question.
 
-// maxCalls bounds the tool calls of an agent of which is known what was said. Beyond it all are forgotten, and what a question
-// says of a call is kept once more.
-const maxCalls = 256
+// maxCalls and maxCallBytes bound the tool calls of an agent of which is known what was said, and what that was, in bytes.
+// Beyond them all are forgotten, and what a question says of a call is kept once more.
+const (
+	maxCalls     = 256
+	maxCallBytes = 8 << 20
+)
 
 // calls are what an agent has said of its tool calls. The zero value is ready for use; it is used with a lock held.
 type calls struct {
-	by map[acp.ToolCallID]*acp.ToolCallUpdate
+	by    map[callKey]*acp.ToolCallUpdate
+	bytes int
 }
 
-// note notes an update.
-func (c *calls) note(u *acp.ToolCallUpdate) {
-	if c.by == nil || len(c.by) >= maxCalls && c.by[u.ToolCallID] == nil {
-		c.by = make(map[acp.ToolCallID]*acp.ToolCallUpdate)
+// A callKey names a tool call: sessions of subagents have names of their own.
+type callKey struct {
+	child acp.SessionID // as the agent calls it, or ""
+	id    acp.ToolCallID
+}
+
+// note notes an update of size bytes.
+func (c *calls) note(child acp.SessionID, u *acp.ToolCallUpdate, size int) {
+	key := callKey{child, u.ToolCallID}
+	if c.by == nil || len(c.by) >= maxCalls && c.by[key] == nil || c.bytes+size > maxCallBytes {
+		c.by, c.bytes = make(map[callKey]*acp.ToolCallUpdate), 0
+	}
+	if size > maxCallBytes {
+		return
 	}
 	known := new(acp.ToolCallUpdate)
-	if was := c.by[u.ToolCallID]; was != nil {
+	if was := c.by[key]; was != nil {
 		*known = *was
 	}
 	overlay(known, u)
-	c.by[u.ToolCallID] = known
+	c.by[key] = known
+	c.bytes += size
 }
 
 // isNews reports whether an update says anything that is not known.
-func (c *calls) isNews(u *acp.ToolCallUpdate) bool {
-	known := c.by[u.ToolCallID]
+func (c *calls) isNews(child acp.SessionID, u *acp.ToolCallUpdate) bool {
+	known := c.by[callKey{child, u.ToolCallID}]
 	if known == nil {
 		return true
 	}
@@ -57,6 +72,7 @@ func overlay(known, u *acp.ToolCallUpdate) {
 // describes notes which tool call a question is about, and keeps what the question says of that: the log may know less of
 // it, or nothing. about is the subject of the question as the log has it.
 func (b *backend) describes(a *ask, req *acp.PermissionRequest, about acp.RequestPermissionSubject) error {
+	child := childIn(req.Session)
 	var said acp.ToolCallUpdate
 	switch subject := about.(type) {
 	case *acp.ToolCallPermissionSubject:
@@ -67,7 +83,7 @@ func (b *backend) describes(a *ask, req *acp.PermissionRequest, about acp.Reques
 			return nil
 		}
 		said.ToolCallID, said.Kind = subject.ToolCallID, acp.Set(acpv2.ToolKindExecute)
-		if !b.saidOf(subject.ToolCallID) {
+		if !b.saidOf(child, subject.ToolCallID) {
 			said.Title = acp.Set(subject.Command)
 		}
 	default:
@@ -76,19 +92,19 @@ func (b *backend) describes(a *ask, req *acp.PermissionRequest, about acp.Reques
 	if said.ToolCallID == "" {
 		return nil
 	}
-	b.mu.Lock()
-	isNews := b.calls.isNews(&said)
-	b.calls.note(&said)
-	b.mu.Unlock()
 	update, ok := withChild(b.s.id, b.session.ID(), b.names, &said).(*acp.ToolCallUpdate)
 	if !ok {
 		return nil
 	}
 	a.call = update.ToolCallID
-	if req.Session != nil && req.Session.Parent() != nil {
-		a.child = childOf(b.s.id, req.Session.ID())
+	if child != "" {
+		a.child = childOf(b.s.id, child)
 	}
 	raw, err := json.Marshal(update)
+	b.mu.Lock()
+	isNews := b.calls.isNews(child, &said)
+	b.calls.note(child, &said, len(raw))
+	b.mu.Unlock()
 	if err != nil || len(raw) > maxRecord || !isNews {
 		return err
 	}
@@ -100,10 +116,10 @@ func (b *backend) describes(a *ask, req *acp.PermissionRequest, about acp.Reques
 }
 
 // saidOf reports whether the agent has said anything of a tool call.
-func (b *backend) saidOf(id acp.ToolCallID) bool {
+func (b *backend) saidOf(child acp.SessionID, id acp.ToolCallID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.calls.by[id] != nil
+	return b.calls.by[callKey{child, id}] != nil
 }
 
 // answer returns the record of how a question was decided.

@@ -132,15 +132,27 @@ func checkDecision(t *testing.T, where string, s *transcript.Snapshot, status ac
 func TestCallsBounded(t *testing.T) {
 	var c calls
 	u := &acp.ToolCallUpdate{ToolCallID: "0", Title: acp.Set("one")}
-	c.note(u)
-	if c.isNews(u) || !c.isNews(&acp.ToolCallUpdate{ToolCallID: "0", Title: acp.Set("two")}) {
+	c.note("", u, 10)
+	if c.isNews("", u) || !c.isNews("", &acp.ToolCallUpdate{ToolCallID: "0", Title: acp.Set("two")}) || !c.isNews("child", u) {
 		t.Error("it is not known what a call said")
 	}
 	for i := range 2 * maxCalls {
-		c.note(&acp.ToolCallUpdate{ToolCallID: acp.ToolCallID(fmt.Sprint(i + 1))})
+		c.note("", &acp.ToolCallUpdate{ToolCallID: acp.ToolCallID(fmt.Sprint(i + 1))}, 10)
 	}
-	if len(c.by) > maxCalls || !c.isNews(u) {
+	if len(c.by) > maxCalls || !c.isNews("", u) {
 		t.Errorf("%d calls are remembered", len(c.by))
+	}
+	c = calls{}
+	c.note("", u, maxCallBytes)
+	if c.isNews("", u) {
+		t.Error("a call is forgotten within the bound")
+	}
+	c.note("", &acp.ToolCallUpdate{ToolCallID: "1"}, 1)
+	if !c.isNews("", u) || c.bytes != 1 {
+		t.Errorf("%d bytes are remembered", c.bytes)
+	}
+	if c.note("", u, maxCallBytes+1); len(c.by) != 0 || c.bytes != 0 {
+		t.Errorf("what is larger than the bound is remembered: %d calls, %d bytes", len(c.by), c.bytes)
 	}
 }
 

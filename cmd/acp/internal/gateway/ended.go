@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"unicode/utf8"
+	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -104,11 +104,7 @@ func reasonOf(err error) string {
 		}
 	}
 	if len(text) > maxReason {
-		text = text[:maxReason]
-		for len(text) > 0 && !utf8.ValidString(text[len(text)-min(len(text), utf8.UTFMax):]) {
-			text = text[:len(text)-1]
-		}
-		text += " …"
+		text = strings.ToValidUTF8(text[:maxReason], "") + " …"
 	}
 	return text
 }

@@ -231,4 +231,7 @@ func TestLeft(t *testing.T) {
 	if !strings.HasSuffix(long, "ü …") || len(long) > maxReason+4 {
 		t.Errorf("a long reason has %d bytes and ends with %q", len(long), long[len(long)-10:])
 	}
+	if long = reasonOf(errors.New(strings.Repeat("中", maxReason))); len(long) < maxReason || !strings.HasSuffix(long, "中 …") {
+		t.Errorf("a long reason in wide characters has %d bytes", len(long))
+	}
 }

@@ -23,13 +23,13 @@ type naming struct {
 	life string         // with its dot
 	turn *atomic.Uint64 // the record of the prompt that has begun last
 
-	mu   sync.Mutex
-	of   map[acp.SessionID]*names // of the agent's session, which is "", and of each subagent
-	left map[string]string        // calls that earlier lives have left open, if the agent remembers them: their names, by id
+	mu sync.Mutex
+	of map[acp.SessionID]*names // of the agent's session, which is "", and of each subagent
 }
 
 // names are those of one session.
 type names struct {
+	left   map[string]string // calls that earlier lives have left open, if the agent remembers them: their names, by id
 	calls  *ids.Calls
 	pieces ids.Pieces
 	open   acp.MessageID // of the message that is being written, if the agent has given it no id
@@ -110,11 +110,11 @@ func (n *naming) update(child acp.SessionID, u *acp.Update, event uint64) acp.Se
 // call returns the name of a call of which something is said.
 func (n *naming) call(x *names, u *acp.ToolCallUpdate) string {
 	id := string(u.ToolCallID)
-	if name, ok := n.left[id]; ok {
+	if name, ok := x.left[id]; ok {
 		if u.Title.IsZero() && u.Kind.IsZero() {
 			return name
 		}
-		delete(n.left, id) // it begins
+		delete(x.left, id) // it begins
 	}
 	return x.calls.Take(u, n.turn.Load())
 }
@@ -125,7 +125,7 @@ func (n *naming) name(x *names, in ids.Space, id string) string {
 	case id == "":
 		return ""
 	case in == ids.Call:
-		if name, ok := n.left[id]; ok {
+		if name, ok := x.left[id]; ok {
 			return name
 		}
 		return x.calls.Name(id)
@@ -240,7 +240,9 @@ func (n *naming) remembers(ctx context.Context, log *engine.Engine, session stri
 		name := string(call.ToolCallID)
 		_, id, ok := strings.Cut(name, ".")
 		if at := strings.LastIndexByte(id, '~'); at > 0 {
-			id = id[:at]
+			if _, err := strconv.ParseUint(id[at+1:], 10, 64); err == nil { // not one of the agent's own
+				id = id[:at]
+			}
 		}
 		switch status, said := call.Status.Get(); {
 		case !ok || len(id) > ids.MaxID:
@@ -253,6 +255,6 @@ func (n *naming) remembers(ctx context.Context, log *engine.Engine, session stri
 	})
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.left = left
+	n.names("").left = left
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -239,5 +240,31 @@ func turnOf(t *testing.T, r *rig, sims *[]*holderSim, id acp.SessionID, prompt s
 	if strings.HasPrefix(prompt, "again") {
 		_ = (*sims)[len(*sims)-1].inner.Close()
 		ended(r, id)
+	}
+}
+
+// TestLeftOpen: what earlier lives have left open is of the agent's own session: a subagent that counts its calls alike has
+// others. An id of the agent's own may have the sign of later turns.
+func TestLeftOpen(t *testing.T) {
+	n := newNaming(2, new(atomic.Uint64))
+	n.names("").left = map[string]string{"1": "1.1", "a~b": "1.a~b"}
+	said := func(child acp.SessionID, u acp.ToolCallUpdate) string {
+		return string(n.update(child, &acp.Update{Update: &u}, 0).(*acp.ToolCallUpdate).ToolCallID)
+	}
+	done := acp.Set(acp.ToolCallStatusCompleted)
+	for _, tt := range []struct {
+		child acp.SessionID
+		u     acp.ToolCallUpdate
+		want  string
+	}{
+		{"child", acp.ToolCallUpdate{ToolCallID: "1", Title: acp.Set("Other")}, "2.1"},
+		{"child", acp.ToolCallUpdate{ToolCallID: "1", Status: done}, "2.1"},
+		{"", acp.ToolCallUpdate{ToolCallID: "1", Status: done}, "1.1"},
+		{"", acp.ToolCallUpdate{ToolCallID: "a~b", Status: done}, "1.a~b"},
+		{"", acp.ToolCallUpdate{ToolCallID: "1", Title: acp.Set("Anew")}, "2.1"},
+	} {
+		if got := said(tt.child, tt.u); got != tt.want {
+			t.Errorf("%q, %v: the name is %q, want %q", tt.child, tt.u, got, tt.want)
+		}
 	}
 }

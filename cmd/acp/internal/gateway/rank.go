@@ -109,10 +109,7 @@ func (s *session) allowMode(t *turn, b *backend) error {
 	if asks {
 		return nil
 	}
-	who := t.by
-	if t.from != "" {
-		who = t.from
-	}
+	who := cmp.Or(t.from, t.by)
 	p := &acp.Permission{
 		Title: fmt.Sprintf("Let the agent answer %s in the mode %s?", who, mode),
 		Description: fmt.Sprintf("%s may not approve what the agent does, and in this mode the agent may do things without asking. "+
@@ -130,10 +127,7 @@ func (s *session) allowMode(t *turn, b *backend) error {
 	if err == nil && d.Option != "allow_once" {
 		err = fmt.Errorf("nobody who may approve has allowed that the agent answers %s in the mode %s, in which it may do things without asking", who, mode)
 	}
-	if err != nil {
-		return err
-	}
-	return nil
+	return err
 }
 
 // modesThatAsk are the modes of agents in which these ask before they change something, or change nothing; in small letters and

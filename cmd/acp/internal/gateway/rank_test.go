@@ -148,3 +148,40 @@ func TestRefusalsBounded(t *testing.T) {
 		t.Error("the session of a request")
 	}
 }
+
+// TestPrompterStopped: who stops the prompt of somebody who may not approve is known, also while it is asked about.
+func TestPrompterStopped(t *testing.T) {
+	r := newRig(t, inMode("full", false, make(chan string, 1)))
+	r.g.cfg.Who = func(ctx context.Context) Who {
+		if who, ok := ctx.Value(whoKey{}).(Who); ok {
+			return who
+		}
+		return whoOf("ann", RoleOwner)
+	}
+	asked := make(chan struct{}, 1)
+	ann := r.connect(2, func(c *acp.Client) {
+		c.RequestPermission = func(ctx context.Context, _ *acp.PermissionRequest) (acp.PermissionDecision, error) {
+			asked <- struct{}{}
+			<-ctx.Done()
+			return acp.CancelPermission(), nil
+		}
+	})
+	s := ann.new(t)
+	low := r.connectIn(context.WithValue(context.Background(), whoKey{}, whoOf("ann", RolePrompter)), 2)
+	reply := low.load(t, s.ID()).Prompt(t.Context(), acp.Text("x"))
+	<-asked
+	if err := s.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := reply.Wait(); err != nil || res.StopReason != acp.StopCancelled {
+		t.Errorf("%v, %v", res, err)
+	}
+	for _, rec := range logOf(t, r, s.ID()) {
+		if rec.Kind != kindEnd {
+			continue
+		}
+		if end, err := decodeEnd(rec.Data); err != nil || end.By == "" || end.Lost {
+			t.Errorf("the turn has ended as %s, %v", rec.Data, err)
+		}
+	}
+}

@@ -543,7 +543,7 @@ func (s *session) prompt(t *turn) endRecord {
 	}
 	if err := s.allowMode(t, b); err != nil {
 		if t.ctx.Err() != nil {
-			return endRecord{Stop: acp.StopCancelled}
+			return stopped(t.ctx)
 		}
 		return endRecord{Error: err.Error()}
 	}
