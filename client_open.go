@@ -172,7 +172,10 @@ func (c *ClientConn) openNew(ctx context.Context, how clientOpening, source Sess
 	defer c.endOpening()
 	// The answer to a request that is given up may still open a session, which nobody
 	// would know here. So somebody waits for it.
-	if ctx.Done() == nil || ctx.Err() != nil || c.lateOpenings.Add(1) > maxLateOpenings {
+	if ctx.Done() == nil || ctx.Err() != nil {
+		return c.openNow(ctx, how, source, cfg)
+	}
+	if c.lateOpenings.Add(1) > maxLateOpenings {
 		defer c.lateOpenings.Add(-1)
 		return c.openNow(ctx, how, source, cfg)
 	}

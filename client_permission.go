@@ -179,6 +179,7 @@ func (r *PermissionRequest) recall() {
 		}
 	case *CommandPermissionSubject:
 		r.ToolCall = calls.Known(subject.ToolCallID)
+		r.Earlier, r.EarlierMore = calls.Earlier(subject.ToolCallID)
 	}
 }
 

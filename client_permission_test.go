@@ -112,6 +112,16 @@ func TestClientPermission(t *testing.T) {
 		if cmd, ok := req.Subject.(*CommandPermissionSubject); !ok || cmd.Command != "ls" || req.ToolCall != nil || req.Description != "D" || string(req.Meta) != `{"k":1}` {
 			t.Errorf("%+v", req)
 		}
+		// What the call was about before is not taken away by its command.
+		for _, command := range []string{"rm x", "ls"} {
+			a.update("tool_call_update", `"toolCallId":"t","title":"T","kind":"execute","rawInput":{"command":"`+command+`"}`)
+		}
+		a.request(2, "session/request_permission", `{"sessionId":"s","title":"T","options":[`+clientAllowOption+`],
+			"subject":{"type":"command","command":"ls","cwd":"/w","toolCallId":"t"}}`)
+		want(t, "answer", a.response(), selected)
+		if req = <-asked; len(req.Earlier) != 1 || string(req.Earlier[0].RawInput) != `{"command":"rm x"}` {
+			t.Errorf("%+v", req.Earlier)
+		}
 	})
 }
 

@@ -34,7 +34,7 @@ var layers = map[string][]string{
 	"transcript":          {"acpv1", "acpv2", "internal/told", "internal/translate", "internal/wire"},
 	"acpv1":               {"internal/wire", "jsonrpc"},
 	"acpv2":               {"internal/wire", "jsonrpc"},
-	"acphost":             {"", "acpv1", "acpv2", "internal/detach", "internal/process", "jsonrpc"},
+	"acphost":             {"", "acpv1", "acpv2", "internal/detach", "internal/process", "internal/told", "jsonrpc"},
 	"":                    {"acpv1", "acpv2", "internal/detach", "internal/faultlog", "internal/patch", "internal/process", "internal/timeline", "internal/told", "internal/translate", "internal/turnstile", "internal/wire", "jsonrpc"},
 	"internal/gen":        {},
 	"internal/sample":     {},

@@ -210,6 +210,11 @@ func TestLateOpening(t *testing.T) {
 				e := newEnding()
 				e.agent.Engine.Incoming = []jsonrpc.Middleware{deaf}
 				conn, _ := linkedOnly(t, e.agent, v)
+				if s, err := conn.NewSession(context.Background(), SessionConfig{Cwd: "/"}); err != nil {
+					t.Error(err)
+				} else if err := s.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
 				for range maxLateOpenings + 10 {
 					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 					if _, err := conn.NewSession(ctx, SessionConfig{Cwd: "/"}); !errors.Is(err, context.DeadlineExceeded) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/told"
 )
 
 // RequestPermission decides a request by the policy. It is made to be the hook
@@ -66,14 +67,7 @@ func (r *Request) toolCall(call *acp.ToolCallUpdate) {
 	r.ToolName = call.Name.Or("")
 	r.Kind = string(call.Kind.Or(""))
 	r.RawInput = call.RawInput
-	for _, l := range call.Locations.Or(nil) {
-		r.Paths = append(r.Paths, l.Path)
-	}
-	for _, c := range call.Content.Or(nil) {
-		if d, ok := c.(*acp.Diff); ok {
-			r.Paths = append(r.Paths, diffPaths(d)...)
-		}
-	}
+	r.Paths = append(r.Paths, told.Files(call)...)
 	switch acp.ToolKind(r.Kind) {
 	case acp.ToolKindExecute, acp.ToolKindOther, "":
 		r.findCommand(call)
@@ -200,23 +194,4 @@ func optionID(o *acpv2.PermissionOption) acpv2.PermissionOptionID {
 		return ""
 	}
 	return o.OptionID
-}
-
-// diffPaths are the files a diff is about.
-func diffPaths(d *acp.Diff) (paths []string) {
-	for _, c := range d.Changes {
-		switch op := c.Operation.(type) {
-		case *acpv2.DiffAdd:
-			paths = append(paths, op.Path)
-		case *acpv2.DiffDelete:
-			paths = append(paths, op.Path)
-		case *acpv2.DiffModify:
-			paths = append(paths, op.Path)
-		case *acpv2.DiffMove:
-			paths = append(paths, op.OldPath, op.Path)
-		case *acpv2.DiffCopy:
-			paths = append(paths, op.OldPath, op.Path)
-		}
-	}
-	return paths
 }

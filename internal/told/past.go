@@ -29,9 +29,9 @@ func (p *past) keep(was, now *acpv2.ToolCallUpdate) {
 	kind, name := was.Kind.Or(""), was.Name.Or("")
 	lost := kind != "" && kind != acpv2.ToolKindOther && kind != now.Kind.Or("") || name != "" && name != now.Name.Or("") ||
 		!saysAll(was.RawInput, now.RawInput)
-	files := filesOf(now)
+	files := Files(now)
 	var paths []acpv2.ToolCallLocation
-	for _, path := range filesOf(was) {
+	for _, path := range Files(was) {
 		lost = lost || !slices.Contains(files, path)
 		paths = append(paths, acpv2.ToolCallLocation{Path: path})
 		size += itemBytes + len(path)
@@ -50,14 +50,14 @@ func (p *past) keep(was, now *acpv2.ToolCallUpdate) {
 		size += itemBytes + len(text)
 	}
 	if len(p.said) >= maxEarlier || p.bytes+size > maxKnownCall {
-		p.more = p.more || lost
+		p.more = true
 		return
 	}
 	p.said, p.bytes = append(p.said, said), p.bytes+size
 }
 
-// filesOf returns the files that a call is about.
-func filesOf(call *acpv2.ToolCallUpdate) (paths []string) {
+// Files returns the files that a call is about: those where it is, and those that it changes.
+func Files(call *acpv2.ToolCallUpdate) (paths []string) {
 	for _, l := range call.Locations.Or(nil) {
 		paths = append(paths, l.Path)
 	}

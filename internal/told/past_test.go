@@ -87,6 +87,13 @@ func TestEarlierBounds(t *testing.T) {
 	list, more := heard(t, 1, messages...).Earlier("c")
 	want(t, "kept", len(list), maxEarlier)
 	want(t, "more", more, true)
+	for i := range messages {
+		messages[i] += `,"content":[]`
+	}
+	messages = append(messages[:maxEarlier+1:maxEarlier+1], `tool_call_update ,"content":[{"type":"content","content":{"type":"text","text":"Running: rm x"}}]`, `tool_call_update ,"content":[]`)
+	if _, more = heard(t, 1, messages...).Earlier("c"); !more {
+		t.Error("a text that does not fit is not reported")
+	}
 	long, _ := json.Marshal(strings.Repeat("x", maxKnownCall*3/4))
 	var k = heard(t, 2, `u ,"rawInput":{"a":`+string(long)+`}`, `u ,"rawInput":{"b":`+string(long)+`}`, `u ,"rawInput":{}`)
 	list, more = k.Earlier("c")
