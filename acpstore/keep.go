@@ -113,7 +113,7 @@ func (s *Store) begin(session *acp.AgentSession, first *acp.UserMessage) error {
 	if err := s.add(id, info, true, true); err != nil {
 		return err
 	}
-	context.AfterFunc(session.Context(), func() { s.release(id) })
+	s.use(session)
 	return nil
 }
 
@@ -141,8 +141,7 @@ func (s *Store) resume(session *acp.AgentSession, replay bool) error {
 	if err != nil {
 		return err
 	}
-	id := session.ID()
-	context.AfterFunc(session.Context(), func() { s.release(id) })
+	s.use(session)
 	if !replay {
 		return nil
 	}

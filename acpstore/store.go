@@ -3,11 +3,13 @@ package acpstore
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +33,7 @@ type Store struct {
 
 	mu   sync.Mutex
 	open map[acp.SessionID]*file // those of sessions that are open
+	uses map[acp.SessionID]int   // how many have each
 }
 
 // file is the file of a session that is open.
@@ -50,7 +53,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("acpstore: %w", err)
 	}
-	return &Store{root: root, open: map[acp.SessionID]*file{}}, nil
+	return &Store{root: root, open: map[acp.SessionID]*file{}, uses: map[acp.SessionID]int{}}, nil
 }
 
 // Close releases the directory. Call it when the agent has ended. It may be called
@@ -172,6 +175,27 @@ func wholeLines(f *os.File) (int64, error) {
 		end -= n
 	}
 	return 0, nil
+}
+
+// use keeps the file of a session open for one that has it, until that ends. A session may be open in several connections,
+// and an open one is loaded as another one.
+func (s *Store) use(session *acp.AgentSession) {
+	id := session.ID()
+	s.mu.Lock()
+	s.uses[id]++
+	s.mu.Unlock()
+	context.AfterFunc(session.Context(), func() {
+		s.mu.Lock()
+		s.uses[id]--
+		last := s.uses[id] == 0
+		if last {
+			delete(s.uses, id)
+		}
+		s.mu.Unlock()
+		if last {
+			s.release(id)
+		}
+	})
 }
 
 // release closes the file of a session that is not open any more.
@@ -344,7 +368,7 @@ func (s *Store) List(q *acp.SessionQuery) (*acp.SessionPage, error) {
 			continue
 		}
 		info, err := s.info(e)
-		if err != nil || string(info.SessionID) != id || q.Cwd != "" && q.Cwd != info.Cwd {
+		if err != nil || string(info.SessionID) != id || q.Cwd != "" && filepath.Clean(q.Cwd) != filepath.Clean(info.Cwd) {
 			continue // deleted meanwhile, or never finished
 		}
 		if len(page.Sessions) == pageSize {
