@@ -155,10 +155,10 @@ func (c *AgentConn) givenUp(ctx context.Context, s *AgentSession) error {
 
 // forget removes a session that could not be opened.
 func (c *AgentConn) forget(s *AgentSession) {
-	s.stop(ErrSessionClosed)
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.sessions[s.id] == s {
 		delete(c.sessions, s.id)
 	}
+	c.mu.Unlock()
+	s.stop(ErrSessionClosed)
 }

@@ -34,7 +34,7 @@ func (l *leftCalls) see(u SessionUpdate) {
 		said = true // one without a status is pending
 	}
 	if said {
-		l.open[call.ToolCallID] = status != ToolCallStatusCompleted && status != ToolCallStatusFailed && status != ToolCallStatusCancelled
+		l.open[call.ToolCallID] = !finalStatus(status)
 	}
 }
 

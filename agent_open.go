@@ -336,7 +336,7 @@ func (c *AgentConn) list(ctx context.Context, q *SessionQuery) (page *SessionPag
 		}
 		if err == nil && q.Cwd != "" {
 			page.Sessions = slices.DeleteFunc(slices.Clone(page.Sessions), func(i SessionInfo) bool {
-				return i.Cwd != q.Cwd && filepath.Clean(i.Cwd) != filepath.Clean(q.Cwd)
+				return filepath.Clean(i.Cwd) != filepath.Clean(q.Cwd)
 			})
 		}
 		return page, err

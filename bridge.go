@@ -96,7 +96,8 @@ type bridgeLink struct {
 	login    jsonrpc.ID // of the client's latest request that is about no session
 	sessions map[SessionID]*bridgedSession
 	reached  chan struct{} // closed when there is an agent
-	answered chan struct{} // closed when the client knows of it
+	answered chan struct{} // closed when the client knows of it, by once
+	once     sync.Once
 
 	unreached error // why there is none, after the last attempt
 }
@@ -191,11 +192,7 @@ func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
 	}
 	up.background(func() { l.watch(up, down) })
 	up.agent.Store(l.agent(up, down))
-	jsonrpc.RequestFrom(ctx).AfterAnswer(func() {
-		if !isClosed(l.answered) { // the first time
-			close(l.answered)
-		}
-	})
+	jsonrpc.RequestFrom(ctx).AfterAnswer(func() { l.once.Do(func() { close(l.answered) }) })
 	return nil
 }
 

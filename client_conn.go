@@ -326,9 +326,11 @@ func (c *ClientConn) explain(err error) error {
 	if err == nil || c.closed.Load() || !errors.Is(err, jsonrpc.ErrClosed) {
 		return err
 	}
-	exit := c.exitErr()
+	var exit error
 	if c.proc != nil && errors.Is(err, io.EOF) {
-		exit = c.quietEnd(exit)
+		exit = c.quietEnd()
+	} else {
+		exit = c.exitErr()
 	}
 	if exit != nil {
 		return fmt.Errorf("%w: %w", err, exit)

@@ -40,7 +40,7 @@ type clientEnd struct {
 func (c *ClientConn) endBy(ctx context.Context, id SessionID, method string, call func(ctx context.Context, opt jsonrpc.CallOption) error) error {
 	s, ok := c.Session(id)
 	if !ok {
-		return c.concern(ctx, id, func(opt jsonrpc.CallOption) error { return call(ctx, opt) }, nil)
+		return c.concern(ctx, id, func(opt jsonrpc.CallOption) error { return call(ctx, opt) }, (*ClientSession).forget)
 	}
 	if ctx.Err() != nil {
 		return notAwaited(ctx, method)

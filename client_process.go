@@ -51,9 +51,10 @@ func (c *ClientConn) exitErr() error {
 
 // quietEnd returns how a process has ended that has closed its output: also if that
 // was not an error, or was done from here, after it had closed its output.
-func (c *ClientConn) quietEnd(exit error) error {
+func (c *ClientConn) quietEnd() error {
+	ended, exit := c.exited()
 	own, _ := errors.AsType[*process.ExitError](exit)
-	switch ended, _ := c.exited(); {
+	switch {
 	case exit != nil && (own == nil || !c.proc.Forced() || own.Signal != "SIGTERM" && own.Signal != "SIGKILL"):
 		return exit
 	case ended && !c.proc.Forced():
