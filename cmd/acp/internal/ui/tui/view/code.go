@@ -1,13 +1,14 @@
 package view
 
 import (
+	"archive/zip"
+	_ "embed"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/alecthomas/chroma/v2"
-	"github.com/alecthomas/chroma/v2/lexers"
 )
 
 // tabSize is the distance of tab stops in code.
@@ -121,6 +122,26 @@ func syntaxOf(t chroma.TokenType) syntaxKind {
 	return synText
 }
 
+//go:generate go run ./lexers
+
+//go:embed lexers.zip
+var lexerFiles string
+
+// languages returns the lexers of all languages. They are read when there is code for the first time.
+var languages = sync.OnceValue(func() *chroma.LexerRegistry {
+	all := chroma.NewLexerRegistry()
+	files, err := zip.NewReader(strings.NewReader(lexerFiles), int64(len(lexerFiles)))
+	if err != nil {
+		return all
+	}
+	for _, f := range files.File {
+		if l, err := chroma.NewXMLLexer(files, f.Name); err == nil {
+			all.Register(l)
+		}
+	}
+	return all
+})
+
 // lexerCache remembers the lexers of languages and files, because a lookup goes through all lexers.
 var lexerCache struct {
 	sync.Mutex
@@ -158,12 +179,9 @@ func lexerFor(name string, path bool) chroma.Lexer {
 	}
 	var l chroma.Lexer
 	if path {
-		l = lexers.Match(key[1:])
+		l = languages().Match(key[1:])
 	} else {
-		l = lexers.Get(key)
-	}
-	if l == lexers.Fallback {
-		l = nil
+		l = languages().Get(key)
 	}
 	if lexerCache.m == nil || len(lexerCache.m) >= maxLexers {
 		lexerCache.m = map[string]chroma.Lexer{}

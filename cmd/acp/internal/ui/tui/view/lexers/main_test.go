@@ -1,0 +1,33 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestFresh holds that lexers.zip is of the version of chroma that go.mod names.
+func TestFresh(t *testing.T) {
+	data, err := os.ReadFile("../lexers.zip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := unpack(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, left, err := languages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.EqualFunc(got, want, slices.Equal) {
+		t.Error("lexers.zip is stale: run go generate in cmd/acp/internal/ui/tui/view")
+	}
+	// What is lost is in ADR 0031.
+	if diff := cmp.Diff([]string{"Caddyfile", "Caddyfile Directives", "Go HTML Template", "Haxe", "Raku", "YAML+Jinja"}, left); diff != "" {
+		t.Error(diff)
+	}
+}
