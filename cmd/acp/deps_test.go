@@ -143,6 +143,7 @@ var layers = map[string][]string{
 	"title":                  {"safetext"},
 	"ui/tui":                 {"app", "backend", "bounded", "changes", "config", "exitcode", "history", "mention", "pty", "remote", "roster", "safetext", "shown", "store", "title", "ui/export", "ui/tui/view"},
 	"ui/tui/view":            {"history", "markdown", "safetext", "shown"},
+	"ui/tui/view/lexers":     {},
 }
 
 // never says which families of packages must not know which others, whatever layers
