@@ -79,7 +79,7 @@ func (m *modelTurn) compact(ctx context.Context, messages []*model.Message, size
 	_ = s.sync() // a failure is in lost
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.talk.messages = short
+	s.talk.messages, m.guided = short, nil
 	s.talk.meter.Forget()
 	s.talk.cache.short = true
 	s.talk.window = now

@@ -22,15 +22,17 @@ import (
 
 // instructions are those of the agent to the model. They never change within a
 // conversation.
-const instructions = `You are a coding agent. You work in the user's directory with the tools that you have, until what the user asks for is done. Nothing but your text reaches the user.
+const instructions = `You are a coding agent. You work in the user's directory with the tools that you have. Continue until what the user asks for is done and checked; do not stop after saying what comes next. Nothing but your text reaches the user: write it in their language.
 
 - Look before you act: search and read what matters. Several calls that only read can be made at once.
 - Change files with edit. Give enough of the old text to make it unique, with its indentation, exactly as it is in the file. Use write for new files.
+- A bug: reproduce it first, mend its cause, run the narrow test, then the wider ones. Do not bend tests to make them pass.
 - After a change, check it as the project does: build, test, lint. Say what you ran and what came of it. Never say that something works that you have not seen working.
 - Do what was asked, and no more. Follow the style of the code around you. Add comments only where they say why.
-- Commands run without a terminal, and nobody can type into them. Do not start what does not end.
-- Do not commit, push, or delete what you have not made, unless the user asks for it.
+- Each command starts anew: a directory or variable set in one is gone in the next. Nobody can type into it, and what it leaves running is ended: what does not end goes to the background.
+- Uncommitted changes that you have not made are the user's: never revert, stash, or clean them. Do not commit, push, or delete what you have not made, unless the user asks for it.
 - If a call is refused, do not try to get around that: do something else, or ask.
+- Where a result was cut, it says how to see the rest.
 - For work of several steps, keep a plan, and mark steps as you do them.
 - Be brief. Name places as path:line. When you are done, say what has changed in a few sentences.`
 
@@ -87,6 +89,7 @@ type modelTurn struct {
 	effort string
 	limit  float64 // of what the session may cost; 0 is none
 	drafts tool.Drafts
+	guided map[string]bool // files whose guidance results of this turn have; mu of the session
 }
 
 // newTurn returns a turn with the session's model.
@@ -123,10 +126,10 @@ func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe, said wis
 	s.mu.Unlock()
 	ask := &model.Message{Role: model.User, Parts: m.parts(s.expand(t.Blocks(), said))}
 	if first {
-		text, left := s.surroundings()
+		text, left := s.surroundings(ctx)
 		ask.Parts = append([]model.Part{&model.Text{Text: text}}, ask.Parts...)
 		for _, l := range left {
-			_ = m.out.Notice(acp.NoticeSeverityWarning, "The model does not get "+prose.OneLine(l.Path, 300)+": "+l.Why+".", "")
+			m.heldBack(l)
 		}
 	}
 	if ended := s.jobs.Ended(); ended != "" {
@@ -448,7 +451,8 @@ func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult
 	if err := t.check(u.Input); err != nil {
 		return m.misused(u, "%s.", prose.Sentence(prose.Error(err)))
 	}
-	got, err := t.Run(ctx, &modelEnv{m.scribe, u.ID, &m.drafts}, u.Input)
+	env := &modelEnv{scribe: m.scribe, id: u.ID, drafts: &m.drafts}
+	got, err := t.Run(ctx, env, u.Input)
 	if err != nil {
 		return m.misused(u, "%s.", prose.Sentence(prose.Error(err)))
 	}
@@ -461,6 +465,9 @@ func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult
 		text = got.Said
 	}
 	if text != "" {
+		out.Parts = append(out.Parts, &model.Text{Text: text})
+	}
+	if text := m.guidance(append(env.files, got.File)); text != "" {
 		out.Parts = append(out.Parts, &model.Text{Text: text})
 	}
 	for _, i := range got.Images {
@@ -511,6 +518,7 @@ type modelEnv struct {
 	*scribe
 	id     string // of the wish
 	drafts *tool.Drafts
+	files  []string // that were to be changed
 }
 
 func (e *modelEnv) Drafted() *acp.ToolCallHandle { return e.drafts.Take(e.id) }
@@ -520,6 +528,7 @@ func (e *modelEnv) Drafted() *acp.ToolCallHandle { return e.drafts.Take(e.id) }
 func (e *modelEnv) Intend(i tool.Intent) error {
 	in := &intent{ID: e.id, Path: i.Path, Command: i.Command}
 	if i.Path != "" {
+		e.files = append(e.files, i.Path)
 		if !i.Deleted {
 			in.After = hashText(i.After)
 		}

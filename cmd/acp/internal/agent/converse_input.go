@@ -1,8 +1,11 @@
 package agent
 
 import (
+	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -10,20 +13,27 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/agent/guide"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
+	"github.com/goacp/acp/cmd/acp/internal/gitread"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
+// guidanceFrom begins guidance in a conversation, before the name of its file.
+const guidanceFrom = "Guidance from "
+
 // surroundings says where the session is, for the beginning of the conversation, and which files were left
 // out of it.
-func (s *session) surroundings() (text string, left []guide.Left) {
-	find := s.finder()
+func (s *session) surroundings(ctx context.Context) (text string, left []guide.Left) {
+	find := s.finder(s.acp.Cwd())
 	var b strings.Builder
 	fmt.Fprintf(&b, "Working directory: %s\n", s.acp.Cwd())
 	for _, dir := range s.acp.AdditionalDirectories() {
 		fmt.Fprintf(&b, "Another directory: %s\n", dir)
 	}
 	fmt.Fprintf(&b, "Date: %s\nSystem: %s\n", time.Now().Format(time.DateOnly), runtime.GOOS)
+	b.WriteString(inDirectory(s.acp.Cwd()))
+	b.WriteString(inGit(ctx, s.acp.Cwd()))
 	if skills := find.Skills(); len(skills) > 0 {
 		b.WriteString("\nSkills, which say how something is done here. Read skill:NAME before you do it:\n")
 		for _, k := range skills {
@@ -31,12 +41,128 @@ func (s *session) surroundings() (text string, left []guide.Left) {
 		}
 	}
 	for _, f := range find.Files() {
-		fmt.Fprintf(&b, "\nGuidance for this project, from %s:\n\n%s\n", f.Path, f.Text)
+		fmt.Fprintf(&b, "\n%s%s:\n\n%s\n", guidanceFrom, f.Path, f.Text)
 	}
 	if s.agent.models != nil {
 		find.Prompts() // those that are left out
 	}
 	return b.String(), find.Left
+}
+
+// Bounds of what is said of a directory.
+const (
+	maxNames = 40
+	maxNamed = 800 // characters
+	gitTime  = time.Second
+)
+
+// inDirectory names what is in a directory, as a line.
+func inDirectory(dir string) string {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		return ""
+	}
+	var names []string
+	for _, e := range entries {
+		name := prose.OneLine(e.Name(), 60)
+		if e.IsDir() {
+			name += "/"
+		}
+		if name != ".git/" {
+			names = append(names, name)
+		}
+	}
+	more := ""
+	if n := len(names) - maxNames; n > 0 {
+		names, more = names[:maxNames], fmt.Sprintf(" and %d more", n)
+	}
+	return "In it: " + prose.OneLine(strings.Join(names, " "), maxNamed) + more + "\n"
+}
+
+// inGit says what git knows of a directory, as lines; "" if that is nothing, or takes too long.
+func inGit(ctx context.Context, dir string) string {
+	ctx, cancel := context.WithTimeout(ctx, gitTime)
+	defer cancel()
+	tree, err := gitread.Open(ctx, dir)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = tree.Close() }()
+	said := "Git: the repository is " + prose.OneLine(tree.Top, maxNamed)
+	if tree.Branch != "" {
+		said += ", on the branch " + prose.OneLine(tree.Branch, 200)
+	}
+	if out, err := tree.Output(ctx, nil, "status", "--porcelain", "-z", "--no-renames"); err == nil {
+		switch n := bytes.Count(out, []byte{0}); n {
+		case 0:
+			said += ", without uncommitted changes"
+		case 1:
+			said += ", with uncommitted changes in 1 file"
+		default:
+			said += fmt.Sprintf(", with uncommitted changes in %d files", n)
+		}
+	}
+	return said + "\n"
+}
+
+// guidance returns what people have written for the directories of files that a tool has read or changed,
+// unless the conversation has it.
+func (m *modelTurn) guidance(files []string) string {
+	var found []guide.File
+	for _, root := range m.s.roots() {
+		find := m.s.finder(root)
+		for _, file := range files {
+			for _, f := range find.Below(file) {
+				if !slices.Contains(found, f) {
+					found = append(found, f)
+				}
+			}
+		}
+		for _, l := range find.Left {
+			if m.first("left out: " + l.Path) {
+				m.heldBack(l)
+			}
+		}
+	}
+	var b strings.Builder
+	for _, f := range found {
+		if head := guidanceFrom + f.Path + ":\n"; m.first(head) {
+			fmt.Fprintf(&b, "\n%s\n%s\n", head, f.Text)
+		}
+	}
+	return b.String()
+}
+
+// first reports whether no message of the conversation, and no result of this turn, has a line of guidance yet.
+func (m *modelTurn) first(head string) bool {
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	if m.guided[head] {
+		return false
+	}
+	if m.guided == nil {
+		m.guided = map[string]bool{}
+	}
+	m.guided[head] = true
+	for _, msg := range m.s.talk.messages {
+		for _, p := range msg.Parts {
+			texts := []model.Part{p}
+			if res, ok := p.(*model.ToolResult); ok {
+				texts = res.Parts
+			}
+			for _, p := range texts {
+				if text, ok := p.(*model.Text); ok && strings.Contains(text.Text, head) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// heldBack tells the user what the model does not get.
+func (m *modelTurn) heldBack(l guide.Left) {
+	_ = m.out.Notice(acp.NoticeSeverityWarning, "The model does not get "+prose.OneLine(l.Path, 300)+": "+l.Why+".", "")
 }
 
 // expand puts the text of a prompt from a file in the place of its name.

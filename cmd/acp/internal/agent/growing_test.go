@@ -37,7 +37,7 @@ func TestGrowingRequests(t *testing.T) {
 					t.Fatalf("request %d is not the beginning of the next one:\n%s\n\n%s", i, bodies[i-1], bodies[i])
 				}
 			}
-			if n := len(bodies[0]); n > 9000 {
+			if n := len(bodies[0]); n > 6500 {
 				t.Errorf("the first request has %d bytes", n)
 			}
 			t.Logf("the first request has %d bytes", len(bodies[0]))

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/agent/guide"
+	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
 // TestSkillsAndPrompts: the model learns of skills and reads them by name; prompts from
@@ -108,5 +110,64 @@ func TestProtectedFiles(t *testing.T) {
 				t.Errorf("%s: %v", mode, err)
 			}
 		}
+	}
+}
+
+// TestGuidanceBelow: the model gets the guidance of a directory below when it first reads or changes a file
+// there, once, also after the session was loaded; and learns where it is.
+func TestGuidanceBelow(t *testing.T) {
+	w, with := scripted(t, `
+when Look
+use read {"path":"mod/a/f.txt"}
+use read {"path":"mod/a/g.txt"}
+---
+when the f
+use write {"path":"other/new.txt","text":"x"}
+---
+when rule of other
+say Done.
+---
+when Again
+use read {"path":"mod/a/f.txt"}
+---
+when the f
+say Done again.
+`)
+	k := start(t, 2, with, func(k *talk) {
+		k.write(".git/HEAD", "ref: refs/heads/trunk\n")
+		k.write(".git/config", "[core]\n")
+		k.write(".git/objects/info/none", "")
+		k.write("AGENTS.md", "rule of all\n")
+		k.write("mod/AGENTS.md", "rule of mod\n")
+		k.write("mod/a/CLAUDE.md", "rule of a\n")
+		k.write("other/AGENTS.md", "rule of other\n")
+		k.write("mod/a/f.txt", "the f\n")
+		k.write("mod/a/g.txt", "the g\n")
+	})
+	k.tell("Look.")
+	first := messageText(w.requests[0].Messages[0])
+	contains(t, first, "rule of all", "In it: AGENTS.md doc/ main.go mod/ other/\n")
+	if _, err := exec.LookPath("git"); err == nil {
+		contains(t, first, "Git: the repository is "+k.cwd+", on the branch trunk, with uncommitted changes in 5 files\n")
+	}
+	told := func() (n int) {
+		for _, m := range w.requests[len(w.requests)-1].Messages {
+			for _, p := range m.Parts {
+				if res, ok := p.(*model.ToolResult); ok {
+					for _, p := range res.Parts {
+						n += strings.Count(p.(*model.Text).Text, "rule of ")
+					}
+				}
+			}
+		}
+		return n
+	}
+	if n := told(); n != 3 {
+		t.Errorf("%d rules are in results, want those of mod, mod/a and other", n)
+	}
+	k.reopen()
+	k.tell("Again.")
+	if n := told(); n != 3 {
+		t.Errorf("%d rules are in results after the session was loaded", n)
 	}
 }

@@ -159,10 +159,10 @@ func (s *session) currentTitle() string {
 	return s.title
 }
 
-// finder finds what people have written for the session's model. What rules keep from being read is not
+// finder finds what people have written for the session's model in a directory. What rules keep from being read is not
 // read, by either of its names; nobody is asked for what a rule wants asked.
-func (s *session) finder() *guide.Finder {
-	return &guide.Finder{Dir: s.acp.Cwd(), Home: s.agent.home, Refuse: func(path, real string) string {
+func (s *session) finder(dir string) *guide.Finder {
+	return &guide.Finder{Dir: dir, Home: s.agent.home, Refuse: func(path, real string) string {
 		if v := s.judge(tool.Using(acp.ToolKindRead, path, real)); tool.Restricts(v) {
 			return "the rule " + prose.OneLine(v.Rule, 200) + " keeps it from being read"
 		}
@@ -171,7 +171,7 @@ func (s *session) finder() *guide.Finder {
 }
 
 // skills returns those that the session can use.
-func (s *session) skills() []guide.Skill { return s.finder().Skills() }
+func (s *session) skills() []guide.Skill { return s.finder(s.acp.Cwd()).Skills() }
 
 // prompts returns those that the user can send by their names. Names of commands are the
 // commands'.
@@ -179,7 +179,7 @@ func (s *session) prompts() []guide.Prompt {
 	if s.agent.models == nil {
 		return nil // nobody would understand them
 	}
-	return slices.DeleteFunc(s.finder().Prompts(), func(p guide.Prompt) bool { return isCommand(p.Name) })
+	return slices.DeleteFunc(s.finder(s.acp.Cwd()).Prompts(), func(p guide.Prompt) bool { return isCommand(p.Name) })
 }
 
 // roots are the directories of the session.

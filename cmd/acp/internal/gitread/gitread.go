@@ -50,6 +50,8 @@ type Tree struct {
 	Top string
 	// Commit is the name of the commit that is checked out, or "" before the first.
 	Commit string
+	// Branch is the branch that is checked out, or "" if there is none, or only git can tell.
+	Branch string
 
 	dir string // where commands run
 	own string // the git directory that git is given
@@ -215,6 +217,9 @@ func (t *Tree) head(ctx context.Context, gitDir, common string, tables bool) (st
 		}
 		if ref = strings.TrimSpace(to); !strings.HasPrefix(ref, "refs/") || !filepath.IsLocal(filepath.FromSlash(ref)) {
 			return "", nil
+		}
+		if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok && t.Branch == "" {
+			t.Branch = branch
 		}
 	}
 	return "", nil

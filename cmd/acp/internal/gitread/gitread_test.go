@@ -113,6 +113,9 @@ func TestOpen(t *testing.T) {
 			if tree.Commit != want {
 				t.Errorf("commit %q, want %q", tree.Commit, want)
 			}
+			if branch := git(t, at, "branch", "--show-current"); tree.Branch != branch {
+				t.Errorf("branch %q, want %q", tree.Branch, branch)
+			}
 			if top := git(t, at, "rev-parse", "--show-toplevel"); !same(top, tree.Top) {
 				t.Errorf("root %s, want %s", tree.Top, top)
 			}

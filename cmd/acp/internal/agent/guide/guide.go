@@ -1,8 +1,9 @@
 // Package guide finds what people have written for coding agents: guidance for a project
 // (AGENTS.md), skills (SKILL.md) and prompts that are used again.
 //
-// It reads only. Bounds: 32 KiB of each file, 64 skills and 64 prompts; what is beyond them
-// is left out. A file of the project that is a link out of its repository is left out, too:
+// It reads only. Bounds: 32 KiB of each file, 64 KiB of guidance that a conversation begins
+// with, 8 KiB of each file of guidance below the directory, 64 skills and 64 prompts; what is
+// beyond them is left out, and the caller learns of files that are. A file of the project that is a link out of its repository is left out, too:
 // whoever wrote the repository chose the name, and a model is sent what is read.
 package guide
 
@@ -18,6 +19,8 @@ import (
 // The bounds.
 const (
 	MaxFile    = 32 << 10 // bytes
+	MaxFiles   = 64 << 10 // bytes of all that Files returns
+	MaxBelow   = 8 << 10  // bytes of a file that Below returns
 	MaxSkills  = 64
 	MaxPrompts = 64
 	maxAbout   = 300 // characters of a description
@@ -46,24 +49,82 @@ type Home struct {
 	Config string // of this program; "" likewise
 }
 
-// Files returns the guidance for the directory, the outermost first: AGENTS.md, or CLAUDE.md
-// where there is none that can be read, up to the root of the repository.
+// names are those of a file of guidance; the first that can be read counts.
+var names = []string{"AGENTS.md", "CLAUDE.md"}
+
+// Files returns the guidance for the directory: that of the user, which is AGENTS.md in the
+// directory of this program's settings or in ~/.agents, then that of the project, the
+// outermost first: AGENTS.md, or CLAUDE.md where there is none that can be read, up to the
+// root of the repository. Of more than [MaxFiles] bytes the outermost of the project are left out.
 func (f *Finder) Files() []File {
-	var all []File
-	for _, d := range slices.Backward(up(f.Dir)) {
-		for _, name := range []string{"AGENTS.md", "CLAUDE.md"} {
-			path := filepath.Join(d, name)
-			text, err := f.head(path)
-			if err == nil {
-				if text = strings.TrimSpace(text); text != "" {
-					all = append(all, File{path, text})
-				}
-				break
-			}
+	var user, all []File
+	room := MaxFiles
+	for _, dir := range []string{f.Home.Config, under(f.Home.Dir, ".agents")} {
+		if file := f.first(dir, names[:1], MaxFile); dir != "" && file != nil {
+			user, room = append(user, *file), room-len(file.Text)
+			break
 		}
 	}
+	for _, d := range up(f.Dir) {
+		file := f.first(d, names, MaxFile)
+		switch {
+		case file == nil || len(user) > 0 && user[0].Path == file.Path:
+		case len(file.Text) > room:
+			_ = f.leave(file.Path, "there are more than 64 KiB of guidance")
+		default:
+			all, room = append(all, *file), room-len(file.Text)
+		}
+	}
+	slices.Reverse(all)
+	return append(user, all...)
+}
+
+// maxDepth bounds the directories that Below looks at; the innermost count.
+const maxDepth = 16
+
+// Below returns the guidance for a file below the directory, the outermost first: that of
+// the directories in between, which Files does not return, and [MaxBelow] bytes of each.
+func (f *Finder) Below(path string) []File {
+	dir := filepath.Clean(f.Dir)
+	var all []File
+	for d := filepath.Dir(path); len(d) > len(dir) && inside(dir, d) && len(all) < maxDepth; d = filepath.Dir(d) {
+		if file := f.first(d, names, MaxBelow); file != nil {
+			all = append(all, *file)
+		}
+	}
+	slices.Reverse(all)
 	return all
 }
+
+// first returns the first of some files in a directory that can be read; nil if none can, or it is empty.
+func (f *Finder) first(dir string, names []string, most int) *File {
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		text, err := f.head(path)
+		if err != nil {
+			continue
+		}
+		if text = strings.TrimSpace(text); text == "" {
+			return nil
+		}
+		if len(text) > most {
+			text = strings.ToValidUTF8(text[:most], "") + more
+		}
+		return &File{path, text}
+	}
+	return nil
+}
+
+// under returns the path of a name in a directory of the user; "" if there is none.
+func under(dir, name string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, name)
+}
+
+// more ends a text that was cut.
+const more = "\n(There is more in the file.)"
 
 // up returns a directory and those above it up to the root of the repository, the
 // innermost first. Outside of a repository it is the directory alone, since others may
@@ -131,7 +192,7 @@ func (f *Finder) head(path string) (string, error) {
 	}
 	text := strings.ToValidUTF8(string(data[:min(len(data), MaxFile)]), "")
 	if len(data) > MaxFile {
-		text += "\n(There is more in the file.)"
+		text += more
 	}
 	return strings.ReplaceAll(text, "\r\n", "\n"), nil
 }

@@ -161,7 +161,7 @@ func TestLinks(t *testing.T) {
 		left = append(left, filepath.ToSlash(rel)+": "+l.Why)
 	}
 	const out = ": it is a link out of the project"
-	want := []string{"repo/AGENTS.md" + out, "repo/sub/AGENTS.md: a rule", "repo/.acp/skills/evil/SKILL.md" + out,
+	want := []string{"repo/sub/AGENTS.md: a rule", "repo/AGENTS.md" + out, "repo/.acp/skills/evil/SKILL.md" + out,
 		"repo/.claude/skills/evil/SKILL.md" + out, "repo/.acp/prompts/leak.md" + out}
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Error(diff)
@@ -188,5 +188,59 @@ func TestOwnFirst(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"review": "mine", "other": "theirs"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestUserFiles: guidance of the user comes first, and too much of the project's is left out from above.
+func TestUserFiles(t *testing.T) {
+	big := strings.Repeat("x", MaxFile-100)
+	dir := tree(t, map[string]string{
+		"home/.agents/AGENTS.md": "of home", "config/AGENTS.md": "of settings",
+		"repo/.git/HEAD": "", "repo/AGENTS.md": big, "repo/a/AGENTS.md": big, "repo/a/b/AGENTS.md": big, "repo/a/b/c/AGENTS.md": "inner",
+	})
+	f := &Finder{Dir: filepath.Join(dir, "repo", "a", "b", "c"), Home: Home{Dir: filepath.Join(dir, "home"), Config: filepath.Join(dir, "config")}}
+	var got []string
+	for _, file := range f.Files() {
+		rel, _ := filepath.Rel(dir, file.Path)
+		got = append(got, filepath.ToSlash(rel))
+	}
+	if diff := cmp.Diff([]string{"config/AGENTS.md", "repo/a/AGENTS.md", "repo/a/b/AGENTS.md", "repo/a/b/c/AGENTS.md"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(f.Left) != 1 || f.Left[0].Path != filepath.Join(dir, "repo", "AGENTS.md") {
+		t.Errorf("%v", f.Left)
+	}
+	f.Home.Config = ""
+	if all := f.Files(); all[0].Text != "of home" {
+		t.Errorf("%.20q", all[0].Text)
+	}
+}
+
+// TestBelow: what lies between the directory and a file, without the directory's own.
+func TestBelow(t *testing.T) {
+	dir := tree(t, map[string]string{
+		".git/HEAD": "", "AGENTS.md": "root", "a/AGENTS.md": strings.Repeat("a", MaxBelow+1), "a/b/CLAUDE.md": "b", "a/b/AGENTS.md": "  ",
+		"a/b/c/CLAUDE.md": "c", "x/f": "", "../out/AGENTS.md": "out",
+	})
+	for _, tt := range []struct {
+		file string
+		want int
+	}{{"f", 0}, {"a/f", 1}, {"a/b/c/d/f", 2}, {"x/f", 0}, {"../out/f", 0}} {
+		got := (&Finder{Dir: dir}).Below(filepath.Join(dir, filepath.FromSlash(tt.file)))
+		if len(got) != tt.want {
+			t.Errorf("%s: %d files, want %d", tt.file, len(got), tt.want)
+		}
+		if len(got) > 0 && (len(got[0].Text) > MaxBelow+100 || !strings.HasSuffix(got[0].Text, "(There is more in the file.)")) {
+			t.Errorf("%s: %d bytes", tt.file, len(got[0].Text))
+		}
+	}
+	deep := strings.Repeat("d/", maxDepth+5)
+	files := map[string]string{}
+	for i := range maxDepth + 5 {
+		files[deep[:2*(i+1)]+"AGENTS.md"] = "x"
+	}
+	dir = tree(t, files)
+	if got := (&Finder{Dir: dir}).Below(filepath.Join(dir, deep, "f")); len(got) != maxDepth {
+		t.Errorf("%d files", len(got))
 	}
 }

@@ -63,7 +63,9 @@ func read(ctx context.Context, env Env, input json.RawMessage) (Result, error) {
 	if err != nil {
 		return c.failed(p.wrap(err)), nil
 	}
-	return c.done(said), nil
+	res := c.done(said)
+	res.File = p.path
+	return res, nil
 }
 
 // readable finds what is to be read: a file, or one of a skill, as skill:NAME or

@@ -52,6 +52,7 @@ type Result struct {
 	// most MaxText bytes, and a little more that says so.
 	Text   string
 	Images []Image            // that the tool found
+	File   string             // that was read; "" otherwise
 	Status acp.ToolCallStatus // with which the call ended
 	Err    error              // why it failed, unless what it ran did; nil otherwise
 }
