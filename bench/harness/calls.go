@@ -11,19 +11,20 @@ import (
 
 // An op is something that the model wants done, whatever the agent calls it.
 type op struct {
-	do       string // read, edit, write or run
-	path     string // absolute
-	old, new string // of edit; new is the text of write
+	do       string // read, edit, write, search or run
+	path     string // absolute; the names of search
+	old, new string // of edit; new is the text of write, old what search looks for
 	command  string // of run
 }
 
 // names are what agents call their tools, and parameters what these call what they are given.
 var (
 	names = map[string][]string{
-		"read":  {"read", "read_file", "Read"},
-		"edit":  {"edit", "replace", "Edit"},
-		"write": {"write", "write_file", "Write"},
-		"run":   {"run", "run_shell_command", "bash", "Bash", "exec_command", "shell_command", "shell"},
+		"read":   {"read", "read_file", "Read"},
+		"edit":   {"edit", "replace", "Edit"},
+		"write":  {"write", "write_file", "Write"},
+		"search": {"search", "grep_search", "search_file_content", "grep", "Grep"},
+		"run":    {"run", "run_shell_command", "bash", "Bash", "exec_command", "shell_command", "shell"},
 	}
 	parameters = map[string][]string{
 		"path":    {"path", "file_path", "filePath", "absolute_path"},
@@ -31,6 +32,8 @@ var (
 		"new":     {"new", "new_string", "newString"},
 		"text":    {"text", "content"},
 		"command": {"command", "cmd"},
+		"pattern": {"pattern", "query"},
+		"glob":    {"glob", "include", "include_pattern"},
 	}
 )
 
@@ -77,6 +80,9 @@ func (o op) call(r *standin.Request, shell bool) (standin.Call, error) {
 	case "write":
 		set("path", o.path)
 		set("text", o.new)
+	case "search":
+		set("pattern", o.old)
+		set("glob", o.path)
 	case "run":
 		if name == "shell" {
 			args["command"] = []string{"sh", "-c", o.command}
@@ -110,6 +116,8 @@ func (o op) byCommand() op {
 	switch o.do {
 	case "read":
 		c.command = "cat " + quote(o.path)
+	case "search":
+		c.command = fmt.Sprintf("rg -n -g %s -e %s . || grep -rn --include=*.ts --include=*.tsx -e %[2]s .", quote(o.path), quote(o.old))
 	case "write":
 		c.command = fmt.Sprintf("cat > %s <<'END'\n%s\nEND", quote(o.path), strings.TrimSuffix(o.new, "\n"))
 	case "edit":

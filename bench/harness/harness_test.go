@@ -65,7 +65,7 @@ func TestVerdict(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := is(replaced("Helo", "Hello"))(dir); got != want {
+		if got := is(replaced("Helo", "Hello"))(dir, "", true); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -74,7 +74,7 @@ func TestVerdict(t *testing.T) {
 // TestMCP: the server with sixty tools.
 func TestMCP(t *testing.T) {
 	var out bytes.Buffer
-	serveMCP(strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+	serveMCP("sixty", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 {"jsonrpc":"2.0","id":3,"method":"odd"}

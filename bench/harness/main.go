@@ -23,8 +23,8 @@ import (
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == "mcp" {
-		serveMCP(os.Stdin, os.Stdout)
+	if len(os.Args) == 3 && os.Args[1] == "mcp" {
+		serveMCP(os.Args[2], os.Stdin, os.Stdout)
 		return
 	}
 	if err := run(); err != nil {

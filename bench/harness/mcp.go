@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// serveMCP is an MCP server with sixty tools.
-func serveMCP(r io.Reader, w io.Writer) {
+// serveMCP is an MCP server with sixty tools, or with one whose schema is odd.
+func serveMCP(name string, r io.Reader, w io.Writer) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, 16<<20)
 	enc := json.NewEncoder(w)
@@ -30,6 +30,13 @@ func serveMCP(r io.Reader, w io.Writer) {
 			result = object{"protocolVersion": req.Params.Version, "capabilities": object{"tools": object{}}, "serverInfo": object{"name": "sixty", "version": "1"}}
 		case "tools/list":
 			var tools []object
+			if name == "odd" {
+				one := func(name string) object {
+					return object{"type": "object", "properties": object{name: object{"type": "string"}}, "required": []string{name}}
+				}
+				result = object{"tools": []object{{"name": "find", "description": "Finds something.", "inputSchema": object{"type": "object", "oneOf": []object{one("id"), one("name")}}}}}
+				break
+			}
 			for i := range 60 {
 				tools = append(tools, object{
 					"name": fmt.Sprintf("tool_%d", i), "description": fmt.Sprintf("Does the thing number %d. ", i) + strings.Repeat("It takes care of what goes with it. ", 12),

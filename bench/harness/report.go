@@ -108,7 +108,7 @@ Each agent gets the same tasks through ACP, version 1. A stand-in for its model,
 		}
 		return kilobytes(n)
 	})
-	each("wrong edits", func(m map[string]result) string {
+	each("WRONG", func(m map[string]result) string {
 		n := 0
 		for _, r := range m {
 			if strings.HasPrefix(r.verdict, "WRONG") {
@@ -157,7 +157,7 @@ Each agent gets the same tasks through ACP, version 1. A stand-in for its model,
 		})
 	}
 	b.WriteString(`
-- *right*: the file is as the model wanted it; *with other blanks*: but for its indentation. *refused*: it is as it was. *WRONG*: it is something else.
+- *right*: the file is as the model wanted it; *with other blanks*: but for its indentation. *refused*: it is as it was. *WRONG*: it is something else, or what the model was told is not true.
 - *Bytes that the next request begins with*: tools, instructions and messages of a request, in the order in which a model reads them, that are the beginning of the next one, too. Marks for caches do not count.
 - Processor time and memory are those of all processes of the agent at the end of the task.
 `)

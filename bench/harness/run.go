@@ -64,7 +64,9 @@ type trial struct {
 	hung    chan struct{} // closed when the model has stopped in the middle, or a tool is about to be asked for
 	once    sync.Once
 	steps   [][]op
-	over    bool // the model says that it is done, whatever comes
+	over    bool   // the model says that it is done, whatever comes
+	said    string // by the last tool
+	done    bool   // the last call was shown as completed
 }
 
 // run gives an agent a task.
@@ -146,11 +148,11 @@ func (x *trial) run(ctx context.Context, command []string) error {
 	}
 	err = x.talk(ctx, connect)
 	x.r.left = x.remain()
-	if x.t.verdict != nil {
-		x.r.verdict = x.t.verdict(x.work)
-	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.t.verdict != nil {
+		x.r.verdict = x.t.verdict(x.work, x.said, x.done)
+	}
 	return errors.Join(err, x.failure)
 }
 
@@ -179,12 +181,12 @@ func (x *trial) talk(ctx context.Context, connect func() (*acp.ClientConn, error
 	}
 	defer func() { _ = conn.Close() }()
 	config := acp.SessionConfig{Cwd: x.work}
-	if x.t.mcp {
+	if x.t.mcp != "" {
 		self, err := os.Executable()
 		if err != nil {
 			return err
 		}
-		config.MCPServers = []acp.MCPServer{&acp.MCPServerStdio{Name: "sixty", Command: self, Args: []string{"mcp"}}}
+		config.MCPServers = []acp.MCPServer{&acp.MCPServerStdio{Name: x.t.mcp, Command: self, Args: []string{"mcp", x.t.mcp}}}
 	}
 	s, err := conn.NewSession(ctx, config)
 	if err != nil {
@@ -200,6 +202,11 @@ func (x *trial) talk(ctx context.Context, connect func() (*acp.ClientConn, error
 		return x.killed(ctx, conn, s, reply, connect)
 	case x.t.hang:
 		if err := x.cancelled(ctx, s, reply); err != nil {
+			return err
+		}
+	case x.t.again:
+		_, _ = reply.Wait() // it may fail, but not the next one
+		if err := x.again(ctx, s); err != nil {
 			return err
 		}
 	default:
@@ -269,13 +276,17 @@ func (x *trial) killed(ctx context.Context, conn *acp.ClientConn, s *acp.ClientS
 
 // update notes the first update of a turn.
 func (x *trial) update(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
-	switch u.Update.(type) {
-	case *acp.AgentMessageChunk, *acp.ToolCallUpdate, *acp.AgentThoughtChunk:
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch u := u.Update.(type) {
+	case *acp.AgentMessageChunk, *acp.AgentThoughtChunk:
+	case *acp.ToolCallUpdate:
+		if status, ok := u.Status.Get(); ok {
+			x.done = status == acp.ToolCallStatusCompleted
+		}
 	default:
 		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	if x.r.update == 0 && !x.prompt.IsZero() && !u.Replayed {
 		x.r.update = time.Since(x.prompt)
 	}
@@ -294,6 +305,14 @@ func (x *trial) answer(r *standin.Request) standin.Step {
 		x.r.side++
 		st.Text = []string{"ok"}
 		return st
+	}
+	if n := len(r.Results); n > 0 {
+		x.said = r.Results[n-1]
+	}
+	if x.t.refuse != nil {
+		if st.Refuse = x.t.refuse(r); st.Refuse != "" {
+			return st
+		}
 	}
 	x.r.requests++
 	now := segments(r.API, r.Body)

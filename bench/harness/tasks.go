@@ -1,10 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+
+	"github.com/goacp/acp/internal/standin"
 )
 
 // A task is given to each agent. The model says its steps, one answer each, and then that
@@ -17,14 +26,18 @@ type task struct {
 	steps func(dir string) [][]op
 	// meanwhile is called before an answer, such as to change a file behind the agent.
 	meanwhile func(dir string, step int) error
-	// verdict says what became of the files: right, refused, or WRONG and how.
-	verdict func(dir string) string
+	// refuse says why the service refuses a request; "" if it does not.
+	refuse func(r *standin.Request) string
+	// verdict says what became of the files: right, refused, or WRONG and how. It is called
+	// with what the last tool said, and whether the agent showed its call as done.
+	verdict func(dir, said string, done bool) string
 
-	deny   bool // permissions are denied
-	mcp    bool // the session has an MCP server with 60 tools
-	hang   bool // the model stops in the middle of an answer, and the turn is cancelled
-	kill   bool // the agent is killed while the model answers, and loads the session again
-	tokens bool // the stand-in reports a token for each four bytes
+	deny   bool   // permissions are denied
+	mcp    string // a server of the session: sixty, with as many tools, or odd, with an odd schema
+	again  bool   // there is another turn after the first
+	hang   bool   // the model stops in the middle of an answer, and the turn is cancelled
+	kill   bool   // the agent is killed while the model answers, and loads the session again
+	tokens bool   // the stand-in reports a token for each four bytes
 }
 
 // source is a file that is edited.
@@ -57,8 +70,8 @@ func main() {
 
 // is returns a verdict that holds that main.go became want. A file that is as it was is
 // one where the edit was refused.
-func is(want string) func(string) string {
-	return func(dir string) string {
+func is(want string) func(string, string, bool) string {
+	return func(dir, _ string, _ bool) string {
 		data, err := os.ReadFile(filepath.Join(dir, "main.go"))
 		switch {
 		case err != nil:
@@ -122,7 +135,7 @@ var tasks = []task{
 			}
 			return os.WriteFile(filepath.Join(dir, "main.go"), []byte(replaced("Helo", "Welcome")), 0o644)
 		},
-		verdict: func(dir string) string {
+		verdict: func(dir, _ string, _ bool) string {
 			if data, _ := os.ReadFile(filepath.Join(dir, "main.go")); string(data) == replaced("Helo", "Welcome") {
 				return "refused"
 			}
@@ -180,14 +193,172 @@ var tasks = []task{
 	{
 		name: "denied", about: "the user denies a command", deny: true,
 		steps: func(string) [][]op { return [][]op{{{do: "run", command: "touch done.txt"}}} },
-		verdict: func(dir string) string {
+		verdict: func(dir, _ string, _ bool) string {
 			if _, err := os.Stat(filepath.Join(dir, "done.txt")); err == nil {
 				return "WRONG: it was run"
 			}
 			return "refused"
 		},
 	},
-	{name: "60 tools", about: "an MCP server with sixty tools", mcp: true},
+	{
+		name: "twin", about: "the place of an edit was changed, and another one is like it but for blanks",
+		files: map[string]string{"a.py": twins},
+		steps: func(dir string) [][]op {
+			f := filepath.Join(dir, "a.py")
+			const old = "            self.db.commit()\n            self.log(\"saved\")\n"
+			return [][]op{{{do: "read", path: f}}, {{do: "edit", path: f, old: old, new: strings.Replace(old, "saved", "B is stored", 1)}}}
+		},
+		meanwhile: func(dir string, step int) error { return after(step, dir, "a.py", changedTwin) },
+		verdict:   keeps("a.py", changedTwin, "WRONG: the other place was changed"),
+	},
+	{
+		name: "foreign lines", about: "a file is written anew to which the user has added a line since it was read",
+		files: map[string]string{"notes.txt": "one\n"},
+		steps: func(dir string) [][]op {
+			f := filepath.Join(dir, "notes.txt")
+			return [][]op{{{do: "read", path: f}}, {{do: "write", path: f, new: "two\n"}}}
+		},
+		meanwhile: func(dir string, step int) error { return after(step, dir, "notes.txt", "one\nthe user's\n") },
+		verdict:   keeps("notes.txt", "one\nthe user's\n", "WRONG: the user's line is gone"),
+	},
+	{
+		name: "unread", about: "a file is written that there is already, and that was never read",
+		files: map[string]string{"notes.txt": "the user's\n"},
+		steps: func(dir string) [][]op {
+			return [][]op{{{do: "write", path: filepath.Join(dir, "notes.txt"), new: "mine\n"}}}
+		},
+		verdict: keeps("notes.txt", "the user's\n", "WRONG: the user's text is gone"),
+	},
+	{
+		name: "not made", about: "an edit whose new text is elsewhere in the file, and whose old text is not there",
+		files: map[string]string{"c.ini": ports},
+		steps: func(dir string) [][]op {
+			f := filepath.Join(dir, "c.ini")
+			return [][]op{{{do: "read", path: f}}, {{do: "edit", path: f, old: "port_number = 8080\n", new: "port_number = 9090\n"}}}
+		},
+		verdict: func(dir, said string, done bool) string {
+			if v := keeps("c.ini", ports, "WRONG")(dir, said, done); v != "refused" || !done {
+				return v
+			}
+			return "WRONG: it says that it was made"
+		},
+	},
+	{
+		name: "image", about: "an image of 4.5 MB is read, which the service refuses in base64; the next turn has to work", again: true,
+		files: map[string]string{"big.png": noise()},
+		steps: func(dir string) [][]op { return [][]op{{{do: "read", path: filepath.Join(dir, "big.png")}}} },
+		refuse: func(r *standin.Request) string {
+			if len(r.Body) > maxImage {
+				return "image exceeds 5 MB maximum"
+			}
+			return ""
+		},
+	},
+	{
+		name: "odd schema", about: "an MCP server has a tool whose schema the service refuses", mcp: "odd", again: true,
+		refuse: func(r *standin.Request) string {
+			for name, schema := range r.Schemas {
+				var top map[string]json.RawMessage
+				if json.Unmarshal(schema, &top) == nil && (top["oneOf"] != nil || top["anyOf"] != nil || top["allOf"] != nil) {
+					return "tool " + name + ": input_schema does not support oneOf, allOf, or anyOf at the top level"
+				}
+			}
+			return ""
+		},
+	},
+	{
+		name: "lines", about: "a file of 3,000 lines is read: does the result say where it ends?",
+		files: map[string]string{"rows.txt": rows()},
+		steps: func(dir string) [][]op { return [][]op{{{do: "read", path: filepath.Join(dir, "rows.txt")}}} },
+		verdict: func(_, said string, _ bool) string {
+			all := row.FindAllStringSubmatch(said, -1)
+			if len(all) == 0 {
+				return "WRONG: it has no line"
+			}
+			last, _ := strconv.Atoi(all[len(all)-1][1])
+			rest := row.ReplaceAllString(said, "")
+			switch {
+			case last == 3000 && len(all) == 3000:
+				return "all of them"
+			case regexp.MustCompile(fmt.Sprintf(`\b(%d|%d)\b`, last, last+1)).MatchString(rest):
+				return fmt.Sprintf("says that %d are shown", len(all))
+			}
+			return fmt.Sprintf("WRONG: shows %d and does not say so", len(all))
+		},
+	},
+	{
+		name: "braces", about: "a search in *.{ts,tsx}",
+		files: map[string]string{"a.tsx": "const needle = 1\n", "b.go": "package b\n"},
+		steps: func(string) [][]op { return [][]op{{{do: "search", path: "*.{ts,tsx}", old: "needle"}}} },
+		verdict: func(_, said string, _ bool) string {
+			if strings.Contains(said, "a.tsx") {
+				return "found"
+			}
+			return "WRONG: not found"
+		},
+	},
+	{name: "60 tools", about: "an MCP server with sixty tools", mcp: "sixty"},
+}
+
+const twins = `class A:
+    def save(self):
+        self.db.commit()
+        self.log("saved")
+
+class B:
+    def run(self):
+        if x:
+            self.db.commit()
+            self.log("saved")
+`
+
+var changedTwin = strings.Replace(twins, `            self.log("saved")`, `            self.log("finished it")`, 1)
+
+const ports = "[dev]\nport_number = 8080 # x\n[prod]\nport_number = 9090\n"
+
+// maxImage is more than a request has without an image that is too large.
+const maxImage = 5 << 20
+
+var row = regexp.MustCompile(`row (\d+) x+`)
+
+// rows are 3,000 lines of 100 bytes.
+func rows() string {
+	var b strings.Builder
+	for i := range 3000 {
+		line := fmt.Sprintf("row %d ", i+1)
+		b.WriteString(line + strings.Repeat("x", 99-len(line)) + "\n")
+	}
+	return b.String()
+}
+
+// noise is an image that does not become smaller when it is packed.
+func noise() string {
+	i := image.NewNRGBA(image.Rect(0, 0, 1060, 1060))
+	r := rand.NewChaCha8([32]byte{1})
+	_, _ = r.Read(i.Pix)
+	var b bytes.Buffer
+	if err := png.Encode(&b, i); err != nil {
+		panic(err)
+	}
+	return b.String()
+}
+
+// after writes a file before the second answer.
+func after(step int, dir, name, text string) error {
+	if step != 1 {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)
+}
+
+// keeps returns a verdict that holds that a file is text.
+func keeps(name, text, otherwise string) func(string, string, bool) string {
+	return func(dir, _ string, _ bool) string {
+		if data, _ := os.ReadFile(filepath.Join(dir, name)); string(data) == text {
+			return "refused"
+		}
+		return otherwise
+	}
 }
 
 func longFiles() map[string]string {

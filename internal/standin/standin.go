@@ -67,6 +67,7 @@ type Step struct {
 	Calls   []Call
 	Hang    bool // after the text, until the client goes away
 	Fail    bool
+	Refuse  string // as a request that cannot be answered, for this reason
 	// Input and Output are the tokens that are reported; 0 is 10 and 5.
 	Input, Output int
 
@@ -219,6 +220,10 @@ func serve[T any](s *Server, api string, read func(*http.Request, T) Request, wr
 		}
 		if st.Output == 0 {
 			st.Output = 5
+		}
+		if st.Refuse != "" {
+			refuse(w, st.Refuse)
+			return
 		}
 		if st.Fail {
 			refuse(w, "the stand-in fails as asked")
