@@ -1,4 +1,4 @@
-// Command harness gives coding agents the same twelve tasks through ACP, with a stand-in for
+// Command harness gives coding agents the same tasks through ACP, with a stand-in for
 // their models that says the same to each of them. It measures what the agents themselves
 // decide: how much they send, how much of it repeats, what they do to files, and what is
 // left of them.
