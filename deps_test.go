@@ -42,6 +42,7 @@ var layers = map[string][]string{
 	"internal/leaktest":   {"internal/ramtemp"},
 	"internal/ramtemp":    {},
 	"internal/logtest":    {},
+	"internal/idtest":     {"jsonrpc"},
 	"internal/long":       {},
 	"internal/remotetest": {"", "internal/logtest"},
 	"internal/sizetest":   {},

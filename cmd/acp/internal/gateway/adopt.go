@@ -3,8 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -224,12 +222,6 @@ func (s *session) wirePrefix() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return fmt.Sprintf("%d.%d-", s.own.Epoch(), s.known.Starts)
-}
-
-// shortened returns a text that names an id.
-func shortened(id string) string {
-	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:8])
 }
 
 // decide returns the decision on a question that was put before, or false if it has none.

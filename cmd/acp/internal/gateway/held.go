@@ -91,6 +91,7 @@ type heldAsk struct {
 	ask    string // the id of its question; "" if it is none
 	known  bool   // an earlier gateway has put it
 	record uint64 // then, the record of that
+	over   bool   // its answer is being written: the agent may use its id again
 }
 
 func newHeldStream(h Held, s *session, prefix string, adopted *adoption) *heldStream {
@@ -211,9 +212,9 @@ func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 	switch {
 	case err != nil: // the connection answers
 	case e.Method != "" && len(e.ID) > 0:
-		hs.mu.Lock()
-		hs.asks[string(e.ID)] = &heldAsk{seq: ev.seq, raw: ev.text}
-		hs.mu.Unlock()
+		if !hs.takes(ev, &e) {
+			hs.dropped(ev.seq)
+		}
 		return ev.text, nil
 	case e.Method == "session/update":
 		return withEvent(ev.text, ev.seq), nil
@@ -224,45 +225,15 @@ func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 	return ev.text, nil
 }
 
-// withEvent adds the number of an event to an update.
-func withEvent(text []byte, seq uint64) []byte {
-	params := []byte(`"params":{`)
-	i := bytes.Index(text, params)
-	if i < 0 {
-		return withEventSlowly(text, seq)
+// takes notes a request of the agent. It reports false for one that has the id of one that waits: the connection refuses it.
+func (hs *heldStream) takes(ev heldEvent, e *envelope) bool {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if a := hs.asks[string(e.ID)]; a != nil && !a.over {
+		return false
 	}
-	i += len(params)
-	out := make([]byte, 0, len(text)+24)
-	out = append(append(out, text[:i]...), `"_e":`...)
-	out = strconv.AppendUint(out, seq, 10)
-	if next := bytes.TrimLeft(text[i:], " \t\r\n"); len(next) > 0 && next[0] != '}' {
-		out = append(out, ',')
-	}
-	return append(out, text[i:]...)
-}
-
-// withEventSlowly is withEvent for JSON with spaces.
-func withEventSlowly(text []byte, seq uint64) []byte {
-	var all map[string]json.RawMessage
-	var params map[string]json.RawMessage
-	if json.Unmarshal(text, &all) != nil || json.Unmarshal(all["params"], &params) != nil || params == nil {
-		return text
-	}
-	params["_e"] = strconv.AppendUint(nil, seq, 10)
-	all["params"] = encode(params)
-	return encode(all)
-}
-
-// eventOf returns the number that withEvent has added, or 0.
-func eventOf(unknown json.RawMessage) uint64 {
-	if len(unknown) == 0 {
-		return 0
-	}
-	var e struct {
-		E uint64 `json:"_e"`
-	}
-	_ = json.Unmarshal(unknown, &e)
-	return e.E
+	hs.asks[string(e.ID)] = &heldAsk{seq: ev.seq, raw: ev.text}
+	return true
 }
 
 // answer takes the agent's answer to a request.
@@ -518,12 +489,19 @@ func (hs *heldStream) respond(data []byte, e *envelope) error {
 			return err
 		}
 	}
+	if a != nil {
+		hs.mu.Lock()
+		a.over = true
+		hs.mu.Unlock()
+	}
 	if err := hs.h.WriteFrame(data); err != nil {
 		return err
 	}
 	if a != nil {
 		hs.mu.Lock()
-		delete(hs.asks, string(e.ID))
+		if hs.asks[string(e.ID)] == a { // and not one that has its id meanwhile
+			delete(hs.asks, string(e.ID))
+		}
 		hs.mu.Unlock()
 		if a.ask == "" {
 			hs.dropped(a.seq)
@@ -532,20 +510,20 @@ func (hs *heldStream) respond(data []byte, e *envelope) error {
 	return nil
 }
 
-// asked returns the request of the agent that a hook's ctx belongs to, and the id of its question.
+// asked returns the request of the agent that a hook's ctx belongs to, and the id of its question. The number of its event
+// makes that: the agent may use the id of a request again.
 func (hs *heldStream) asked(ctx context.Context) (a *heldAsk, id string) {
 	r := jsonrpc.RequestFrom(ctx)
 	if hs == nil || r == nil {
 		return nil, ""
 	}
-	key := r.ID.String()
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	if a = hs.asks[key]; a == nil {
+	if a = hs.asks[r.ID.String()]; a == nil {
 		return nil, ""
 	}
 	if a.ask == "" {
-		a.ask = "ask_" + hs.prefix + shortened(key)
+		a.ask = "ask_" + hs.prefix + strconv.FormatUint(a.seq, 10)
 	}
 	return a, a.ask
 }

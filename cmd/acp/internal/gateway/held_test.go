@@ -10,9 +10,11 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/internal/idtest"
 	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -378,6 +380,102 @@ func TestHeldAsksAgain(t *testing.T) {
 		}
 		_ = (*sims)[len(*sims)-1].inner.Close()
 		ended(r, s.ID())
+	}
+}
+
+// TestIDsAgain: an agent may use the id of a request again once that has its answer.
+func TestIDsAgain(t *testing.T) {
+	agent := &acp.Agent{Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+		answer, err := t.Ask(acp.Permission{Title: "May I?"})
+		if err == nil && !answer.Allowed {
+			err = errors.New("not allowed")
+		}
+		if err != nil {
+			return "", err
+		}
+		form, err := t.Elicit(whoForm)
+		if err == nil && !form.Accepted {
+			err = errors.New("not accepted")
+		}
+		return acp.StopEndTurn, err
+	}}
+	allow := func(c *acp.Client) {
+		c.RequestPermission = func(_ context.Context, r *acp.PermissionRequest) (acp.PermissionDecision, error) {
+			return r.Allow(), nil
+		}
+	}
+	fill := filling(func(context.Context, *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
+		return callMe("Ada"), nil
+	})
+	for version := 1; version <= 2; version++ {
+		for _, held := range []bool{false, true} {
+			t.Run(fmt.Sprintf("version %d held %v", version, held), func(t *testing.T) {
+				r := newRig(t, agent)
+				if held {
+					r, _ = heldRig(t, agent, version, nil)
+				}
+				r.max, r.wrap = version, idtest.Frugal
+				s := r.connect(version, allow, fill).new(t)
+				for range 3 {
+					if _, err := s.Prompt(t.Context(), acp.Text("go")).Wait(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// hastyHeld is an agent that uses the id of a request again before whoever has written the answer continues.
+type hastyHeld struct {
+	Held
+	hs     *heldStream
+	events chan string
+	seq    atomic.Uint64
+	again  []byte // what was read meanwhile
+}
+
+func (h *hastyHeld) ReadFrame() (jsonrpc.Frame, error) {
+	text, ok := <-h.events
+	if !ok {
+		return jsonrpc.Frame{}, io.EOF
+	}
+	h.seq.Add(1)
+	return jsonrpc.Frame{Data: []byte(text)}, nil
+}
+
+func (h *hastyHeld) WriteFrame([]byte) error {
+	h.events <- `{"jsonrpc":"2.0","id":7,"method":"fs/second"}`
+	f, err := h.hs.ReadFrame()
+	h.again = f.Data
+	return err
+}
+
+func (h *hastyHeld) Seq() uint64      { return h.seq.Load() }
+func (h *hastyHeld) Ack(uint64) error { return nil }
+func (h *hastyHeld) Close() error     { return nil }
+
+// TestHeldIDAtOnce: what is known of a request that has the id of one whose answer has just been written is not forgotten
+// with that.
+func TestHeldIDAtOnce(t *testing.T) {
+	h := &hastyHeld{events: make(chan string, 1)}
+	h.hs = newHeldStream(h, nil, "", nil)
+	defer func() {
+		close(h.events)
+		_ = h.hs.Close()
+	}()
+	h.events <- `{"jsonrpc":"2.0","id":7,"method":"fs/first"}`
+	if _, err := h.hs.ReadFrame(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.hs.WriteFrame([]byte(`{"jsonrpc":"2.0","id":7,"result":{}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if a := h.hs.asks["7"]; a == nil || a.seq != 2 || !strings.Contains(string(h.again), "second") {
+		t.Errorf("%+v is known, after %s", a, h.again)
+	}
+	if got := h.hs.watermark(); got != 1 {
+		t.Errorf("%d events are settled, want the first", got)
 	}
 }
 

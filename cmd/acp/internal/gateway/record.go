@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/goacp/acp"
@@ -183,4 +185,45 @@ type updateRecord struct {
 	// Child is the session of the subagent that it is about, or "".
 	Child acp.SessionID `json:"child,omitempty"`
 	stamp
+}
+
+// withEvent adds the number of an event to an update.
+func withEvent(text []byte, seq uint64) []byte {
+	params := []byte(`"params":{`)
+	i := bytes.Index(text, params)
+	if i < 0 {
+		return withEventSlowly(text, seq)
+	}
+	i += len(params)
+	out := make([]byte, 0, len(text)+24)
+	out = append(append(out, text[:i]...), `"_e":`...)
+	out = strconv.AppendUint(out, seq, 10)
+	if next := bytes.TrimLeft(text[i:], " \t\r\n"); len(next) > 0 && next[0] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, text[i:]...)
+}
+
+// withEventSlowly is withEvent for JSON with spaces.
+func withEventSlowly(text []byte, seq uint64) []byte {
+	var all map[string]json.RawMessage
+	var params map[string]json.RawMessage
+	if json.Unmarshal(text, &all) != nil || json.Unmarshal(all["params"], &params) != nil || params == nil {
+		return text
+	}
+	params["_e"] = strconv.AppendUint(nil, seq, 10)
+	all["params"] = encode(params)
+	return encode(all)
+}
+
+// eventOf returns the number that withEvent has added, or 0.
+func eventOf(unknown json.RawMessage) uint64 {
+	if len(unknown) == 0 {
+		return 0
+	}
+	var e struct {
+		E uint64 `json:"_e"`
+	}
+	_ = json.Unmarshal(unknown, &e)
+	return e.E
 }
