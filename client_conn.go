@@ -68,6 +68,7 @@ type ClientConn struct {
 	ended    bool
 	parked   int // deliverers without a job
 	sessions map[SessionID]*ClientSession
+	children clientChildren
 	opening  int                        // requests under way whose answer is a new session
 	early    map[SessionID]*clientEarly // updates of sessions that may become known by these
 	changed  chan struct{}              // closed when one of these changes; nil when nobody waits

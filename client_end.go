@@ -157,8 +157,7 @@ func (s *ClientSession) forget() {
 func (c *ClientConn) drop(s *ClientSession) {
 	c.mu.Lock()
 	if c.sessions[s.id] == s {
-		delete(c.sessions, s.id)
-		c.recent.Store(nil)
+		c.remove(s)
 	}
 	c.mu.Unlock()
 }

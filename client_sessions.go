@@ -146,9 +146,10 @@ func (c *ClientConn) add(s *ClientSession, m *timeline.Mark[clientItem]) (old *C
 	} else {
 		s.line.Start(m, 0, nil, 0)
 	}
-	old = c.sessions[s.id]
+	if old = c.sessions[s.id]; old != nil {
+		c.remove(old)
+	}
 	c.sessions[s.id] = s
-	c.recent.Store(nil)
 	c.notify()
 	return old
 }
@@ -182,10 +183,18 @@ func (c *ClientConn) endOpeningAgain(s *ClientSession) bool {
 	opened := s.opened
 	s.mu.Unlock()
 	if !opened && c.sessions[s.id] == s {
-		delete(c.sessions, s.id)
-		c.recent.Store(nil)
+		c.remove(s)
 	}
 	return true
+}
+
+// remove takes a session that is in the table out of it. The caller holds c.mu.
+func (c *ClientConn) remove(s *ClientSession) {
+	delete(c.sessions, s.id)
+	if s.parent != nil {
+		c.children.count--
+	}
+	c.recent.Store(nil)
 }
 
 // clientUnknownWait is how long a request about an unknown session waits while

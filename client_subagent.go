@@ -12,6 +12,12 @@ import (
 // connection at a time. Further ones are ignored.
 const clientMaxChildren = 1024
 
+// clientChildren are the sessions of subagents that a connection knows.
+type clientChildren struct {
+	count   int
+	crowded bool // it was logged that there are too many
+}
+
 // Parent returns the session that spawned this one, or nil if this is not a
 // subagent's session. Once the parent's [SubagentUpdate] has arrived, hooks
 // receive the subagent's updates and permission requests like any other
@@ -47,14 +53,11 @@ func (c *ClientConn) announce(parent SessionID, params any) {
 	if p == nil || c.ended || c.sessions[child] != nil || c.early[child] != nil {
 		return
 	}
-	children := 0
-	for _, s := range c.sessions {
-		if s.parent != nil {
-			children++
+	if c.children.count >= clientMaxChildren {
+		if !c.children.crowded {
+			c.client.Logger.Warn("acp: too many subagents: what happens in further ones is dropped", "session", string(parent))
 		}
-	}
-	if children >= clientMaxChildren {
-		c.client.Logger.Warn("acp: too many subagents: what happens in further ones is dropped", "session", string(parent))
+		c.children.crowded = true
 		return
 	}
 	s := c.newSession(child, p.Cwd())
@@ -66,6 +69,7 @@ func (c *ClientConn) announce(parent SessionID, params any) {
 		s.replay.until = clientReplayUntilAnswer // of the session that is loaded
 	}
 	c.sessions[child] = s
+	c.children.count++
 	c.notify()
 }
 

@@ -1,8 +1,10 @@
 package acp
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -184,7 +186,8 @@ func TestChildrenAcrossBridge(t *testing.T) {
 	}
 }
 
-// TestManyChildren: a connection knows so many children and no more.
+// TestManyChildren: a connection knows so many children at a time and no more, says so once, and counts those that have
+// ended no longer.
 func TestManyChildren(t *testing.T) {
 	const extra = 3
 	agent := &Agent{Prompt: func(ctx context.Context, turn *Turn) (StopReason, error) {
@@ -203,20 +206,29 @@ func TestManyChildren(t *testing.T) {
 	if _, err := agent.Connect(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := new(Client).Connect(t.Context(), ours)
+	log := new(bytes.Buffer)
+	conn, err := (&Client{Logger: slog.New(slog.NewTextHandler(log, nil))}).Connect(t.Context(), ours)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	s, err := conn.NewSession(t.Context(), SessionConfig{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
+	for range 2 {
+		s, err := conn.NewSession(t.Context(), SessionConfig{Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Prompt(t.Context(), Text("go")).Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(conn.OpenSessions()); n != clientMaxChildren+1 {
+			t.Errorf("%d sessions are known", n)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := s.Prompt(t.Context(), Text("go")).Wait(); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(conn.OpenSessions()); n != clientMaxChildren+1 {
-		t.Errorf("%d sessions are known", n)
+	_ = conn.Close()
+	if n := strings.Count(log.String(), "too many subagents"); n != 1 {
+		t.Errorf("it was logged %d times", n)
 	}
 }
 

@@ -79,6 +79,9 @@ func (c *Conn) placeResponse(cl *call, err error, charge int) {
 		cl.complete(err)
 		return
 	}
+	if !c.live(cl.token) {
+		cl.token = nil
+	}
 	cl.err = err
 	cl.entry.charge = charge
 	c.enqueue(l, &cl.entry)
@@ -287,7 +290,6 @@ func (c *Conn) overtake(l *lane) {
 		return
 	}
 	var rest fifo
-	left := 0
 	for e := l.queue.pop(); e != nil; e = l.queue.pop() {
 		switch {
 		case !e.early():
@@ -301,12 +303,12 @@ func (c *Conn) overtake(l *lane) {
 			c.work.handled++
 			c.release(e)
 			e.complete()
-		default:
-			left++
+		default: // its handler has ended: it waits for its turn from now on, and nobody goes through the queue for it again
+			e.call().token = nil
 			rest.push(e)
 		}
 	}
-	l.queue, l.early = rest, left
+	l.queue, l.early = rest, 0
 }
 
 // enterSend records that a send inside a handler waits for room in the output

@@ -549,3 +549,36 @@ func TestQueueKeepsText(t *testing.T) {
 		}
 	})
 }
+
+// TestOvertakeOnce: a response to a call of a handler that has ended keeps its place, and is looked for in the queue at
+// most once. A lane with such responses in it would be gone through for every call of a handler otherwise.
+func TestOvertakeOnce(t *testing.T) {
+	ours, _ := Pipe()
+	c := NewConn(ours, Config{})
+	defer c.Close()
+	ended := new(entry)
+	ended.kind, ended.conn = kindRequest, c
+	response := func() *entry {
+		cl := &call{token: ended}
+		cl.entry.kind, cl.entry.Params = kindResponse, cl
+		return &cl.entry
+	}
+	note := new(entry)
+	note.kind = kindNotification
+	want := []*entry{response(), note, response()}
+	l := &lane{name: "lane"}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range want {
+		c.enqueue(l, e)
+	}
+	c.overtake(l)
+	if l.early != 0 {
+		t.Errorf("%d entries are still looked for", l.early)
+	}
+	for i, w := range want {
+		if e := l.queue.pop(); e != w {
+			t.Errorf("entry %d is another one", i)
+		}
+	}
+}
