@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -337,6 +338,38 @@ func TestMisconfigured(t *testing.T) {
 type transportFunc func(ctx context.Context) (jsonrpc.Stream, error)
 
 func (f transportFunc) Open(ctx context.Context) (jsonrpc.Stream, error) { return f(ctx) }
+
+// TestWithContextUnused: what has another context costs no memory once it is not used any more.
+func TestWithContextUnused(t *testing.T) {
+	owner, end := context.WithCancelCause(context.Background())
+	o := &Output{output: new(output), ctx: owner}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	const count = 20_000
+	before := heap()
+	for range count {
+		_ = o.WithContext(owner).Err()
+	}
+	if after := heap(); after > before+count*16 {
+		t.Errorf("%d of them cost %d bytes", count, after-before)
+	}
+	runtime.KeepAlive(o)
+	lost := errors.New("lost")
+	early, late := o.WithContext(context.Background()).ctx, o.WithContext(context.Background()).ctx
+	waiting := early.Done()
+	end(lost)
+	<-waiting
+	for name, ctx := range map[string]context.Context{"early": early, "late": late} {
+		if err := ctx.Err(); err != context.Canceled || context.Cause(ctx) != lost {
+			t.Errorf("%s: %v, cause %v", name, err, context.Cause(ctx))
+		}
+		<-ctx.Done()
+	}
+}
 
 // TestWithContext: one question can be given up alone, and is in any case when
 // the turn is cancelled.

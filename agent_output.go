@@ -44,15 +44,56 @@ type output struct {
 // WithContext returns an Output for the same turn or session whose questions,
 // commands and files use ctx, so that they can be cancelled on their own. ctx
 // should derive from the context the hook was given. In any case they are
-// cancelled when the turn or the session ends. Each call costs some memory until ctx
-// is done or the turn or the session has ended: in a session that lives for long,
-// give it a ctx that ends.
+// cancelled when the turn or the session ends. The Output costs nothing once it is
+// not used any more, unless it has asked, run or read something: then it costs some
+// memory until ctx is done or the turn or the session has ended. In a session that
+// lives for long, give it a ctx that ends.
 func (o *Output) WithContext(ctx context.Context) *Output {
-	both, cancel := context.WithCancelCause(ctx)
-	forget := context.AfterFunc(o.ctx, func() { cancel(context.Cause(o.ctx)) })
-	context.AfterFunc(both, func() { forget() })
-	return &Output{output: o.output, ctx: both}
+	return &Output{output: o.output, ctx: &eitherContext{Context: ctx, owner: o.ctx}}
 }
+
+// An eitherContext ends when one of two contexts ends. Values and the deadline are those of the embedded one. It is
+// registered with the two when its end is first waited for, since that costs memory as long as they live.
+type eitherContext struct {
+	context.Context
+	owner context.Context
+
+	mu   sync.Mutex
+	made context.Context // the underlying context; nil until it is created
+}
+
+// make returns the underlying context.
+func (e *eitherContext) make() context.Context {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.made != nil {
+		return e.made
+	}
+	both, cancel := context.WithCancelCause(e.Context)
+	e.made = both
+	if e.owner.Err() != nil {
+		cancel(context.Cause(e.owner))
+		return both
+	}
+	forget := context.AfterFunc(e.owner, func() { cancel(context.Cause(e.owner)) })
+	context.AfterFunc(both, func() { forget() })
+	return both
+}
+
+// Done implements [context.Context].
+func (e *eitherContext) Done() <-chan struct{} { return e.make().Done() }
+
+// Err implements [context.Context].
+func (e *eitherContext) Err() error {
+	if e.Context.Err() == nil && e.owner.Err() == nil {
+		return nil
+	}
+	return e.make().Err()
+}
+
+// Value implements [context.Context]. The keys of package context, with which it looks for a parent, need the
+// underlying context.
+func (e *eitherContext) Value(key any) any { return e.make().Value(key) }
 
 // Err returns the first error that occurred when the turn sent something, or nil.
 // It is always nil for a session's own output.
