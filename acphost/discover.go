@@ -29,6 +29,7 @@ import (
 //	    a time, a number, true or false, parsed_cmd    certain
 //	  beside command: anything else                    shown only
 //	the input: commands alone, a list of texts         shown only
+//	the content, without an input: the input as JSON   shown only
 //	the content: "Running: …", "$ …"                   shown only
 //	the title: "$ …", or all of it between backticks   shown only
 //
@@ -49,6 +50,11 @@ func (r Request) Shows() (command string, certain bool) {
 func (r *Request) findCommand(call *acp.ToolCallUpdate) {
 	in := readInput(r.RawInput)
 	runs := r.Kind == string(acp.ToolKindExecute)
+	written := false
+	if runs && isNothing(r.RawInput) {
+		in = readInput(inputIn(call))
+		written = in.runs
+	}
 	if runs || in.runs {
 		command, certain := in.command()
 		cwd := r.Cwd
@@ -60,6 +66,9 @@ func (r *Request) findCommand(call *acp.ToolCallUpdate) {
 			cwd = filepath.Join(r.Cwd, in.cwd)
 		}
 		switch {
+		case certain && written:
+			r.CommandUnknown, r.Shown, r.Cwd = true, command, cwd
+			return
 		case certain:
 			r.Command, r.Cwd = command, cwd
 			return
@@ -300,6 +309,40 @@ func shownIn(call *acp.ToolCallUpdate, runs bool) string {
 		return submatch(shownInTitle(), title)
 	}
 	return ""
+}
+
+// inputIn returns the input that the content of a tool call shows as JSON, or nil. Agents that stream the arguments of
+// a call, as Kimi does, may ask before they have said what the input is. Content is text for people, so what comes of
+// it is not certain.
+func inputIn(call *acp.ToolCallUpdate) json.RawMessage {
+	blocks := call.Content.Or(nil)
+	if len(blocks) != 1 {
+		return nil
+	}
+	block, ok := blocks[0].(*acp.BlockContent)
+	if !ok {
+		return nil
+	}
+	text, ok := block.Content.(*acp.TextContent)
+	if !ok || len(text.Text) > maxShown || !strings.HasPrefix(text.Text, "{") {
+		return nil
+	}
+	return json.RawMessage(text.Text)
+}
+
+// findPaths takes the file that the content of a tool call shows as its input. Another one may be meant, so there is an
+// unknown path beside it.
+func (r *Request) findPaths(call *acp.ToolCallUpdate) {
+	if len(r.Paths) > 0 || !isNothing(r.RawInput) {
+		return
+	}
+	members, _ := inputMembers(inputIn(call))
+	for _, name := range []string{"file_path", "path"} {
+		if path, _ := inputText(members[name]); path != "" {
+			r.Paths = []string{path, ""}
+			return
+		}
+	}
 }
 
 // submatch returns the group that matched, without space around.

@@ -71,6 +71,8 @@ func (r *Request) toolCall(call *acp.ToolCallUpdate) {
 	switch acp.ToolKind(r.Kind) {
 	case acp.ToolKindExecute, acp.ToolKindOther, "":
 		r.findCommand(call)
+	case acp.ToolKindRead, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
+		r.findPaths(call)
 	}
 }
 
@@ -107,10 +109,12 @@ func (r *Request) earlierCommand(was *Request, silent bool) {
 	if !was.runs() {
 		return
 	}
-	now, _ := r.Shows()
+	now, certain := r.Shows()
 	before, _ := was.Shows()
 	begin := strings.TrimRight(strings.TrimSpace(before), "….") // people may have read the begin of it
 	switch {
+	case !certain && begins(before, now):
+		r.Cwd, r.Command, r.CommandUnknown, r.Shown = was.Cwd, was.Command, was.CommandUnknown, was.Shown
 	case now != "" && strings.HasPrefix(now, begin):
 	case now == "" && silent && r.Kind == execute:
 		r.Cwd, r.Command, r.CommandUnknown, r.Shown = was.Cwd, was.Command, was.CommandUnknown, was.Shown
@@ -119,6 +123,12 @@ func (r *Request) earlierCommand(was *Request, silent bool) {
 	default:
 		r.Command, r.CommandUnknown, r.Shown = "", true, now+"\n"+before
 	}
+}
+
+// begins reports whether a text that is for people is a command, or its begin with dots for the rest.
+func begins(command, text string) bool {
+	begin := strings.TrimRight(strings.TrimSpace(text), "….")
+	return begin != "" && (strings.TrimSpace(text) == command || begin != text && strings.HasPrefix(command, begin))
 }
 
 // isNothing reports whether the input of a tool says nothing.

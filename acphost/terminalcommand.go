@@ -93,6 +93,9 @@ func harmlessVariable(name, value string) bool {
 		return false // make and scripts may expand it
 	}
 	switch name {
+	case "SHELL": // as the shells that are looked through
+		_, ok := shellScript(value, []string{"-c", ""})
+		return ok && filepath.IsAbs(value)
 	case "PAGER", "GIT_PAGER", "MANPAGER", "GH_PAGER", "AWS_PAGER", "SYSTEMD_PAGER":
 		return value == "" || value == "cat"
 	case "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR":

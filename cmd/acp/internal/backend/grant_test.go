@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,5 +123,78 @@ func TestGranted(t *testing.T) {
 				t.Error("what a rule denies was written through a link")
 			}
 		})
+	}
+}
+
+// TestGrantedStreamed: Kimi streams the input of a call as a text, asks with the begin of the command, and has it run in a
+// terminal by a shell that changes into the directory first. That is one act and one question, once or for the session.
+func TestGrantedStreamed(t *testing.T) {
+	const command = "touch one.txt two.txt three.txt four.txt && echo done"
+	dir := t.TempDir()
+	input := `{"command":"` + command + `"}`
+	text := func(s string) []acp.ToolCallContent {
+		return []acp.ToolCallContent{&acp.BlockContent{Content: acp.Text(s)}}
+	}
+	for _, started := range []bool{false, true} { // before it asks
+		for _, always := range []bool{false, true} {
+			agent := &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+				call := acp.ToolCall{Title: "Bash", Kind: acp.ToolKindExecute, Content: text(input[:12])}
+				if started {
+					call.Input = json.RawMessage(input)
+				}
+				h := turn.ToolCall(call)
+				h.Update(acp.ToolCallUpdate{Content: acp.Set(text(input))})
+				if turn.Text() != "again" { // it has asked once for the session
+					options := []acp.PermissionOption{
+						{OptionID: "once", Name: "Approve once", Kind: acp.PermissionOptionKindAllowOnce},
+						{OptionID: "always", Name: "Approve for this session", Kind: acp.PermissionOptionKindAllowAlways},
+					}
+					asks := acp.ToolCallUpdate{ToolCallID: h.ID(), Title: acp.Set("Bash"), Content: acp.Set(text("Requesting approval to Running: " + command[:30] + "…"))}
+					if _, err := turn.Ask(acp.Permission{Options: options, Subject: &acp.ToolCallPermissionSubject{ToolCall: asks}}); err != nil {
+						return "", err
+					}
+				}
+				_, err := h.Exec(acp.Exec{
+					Command: "/bin/bash", Args: []string{"-c", "cd '" + dir + "' && " + command},
+					Env: []acp.EnvVariable{{Name: "NO_COLOR", Value: "1"}, {Name: "TERM", Value: "dumb"}, {Name: "GIT_TERMINAL_PROMPT", Value: "0"}, {Name: "SHELL", Value: "/bin/bash"}},
+				})
+				return acp.StopEndTurn, err
+			}}
+			cfg := config(t, 1, agent)
+			cfg.Cwd = dir
+			policy, err := acphost.NewPolicy()
+			if err != nil {
+				t.Fatal(err)
+			}
+			policy.Commands = shellline.Parser{}
+			cfg.Policy = policy
+			var asked []string
+			cfg.Front.Ask = func(_ context.Context, _ *Session, req acphost.Request) (acp.PermissionOptionID, error) {
+				shows, _ := req.Shows()
+				asked = append(asked, shows)
+				if always {
+					return req.AllowAlways(), nil
+				}
+				return req.Allow(), nil
+			}
+			h := open(t, cfg)
+			s, err := h.NewSession(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []string{command}
+			prompts := []string{"go", "again"}
+			if !always {
+				want, prompts = []string{command, command}, []string{"go", "go"}
+			}
+			for _, p := range prompts {
+				if _, err := s.Prompt(t.Context(), acp.Text(p)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(asked, want) {
+				t.Errorf("started %v, always %v: asked %q, want %q", started, always, asked, want)
+			}
+		}
 	}
 }

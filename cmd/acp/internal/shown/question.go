@@ -61,6 +61,9 @@ func Ask(req acphost.Request) Question {
 		q.Cwd = safetext.VisibleLine(req.Cwd, whole)
 	}
 	for _, p := range req.Paths {
+		if p == "" { // nobody knows it
+			continue
+		}
 		q.Paths = append(q.Paths, safetext.VisibleLine(p, whole))
 		said = append(said, p)
 	}
