@@ -1,6 +1,7 @@
 package acphost
 
 import (
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,16 +11,16 @@ import (
 )
 
 // Names of files and directories that other programs go by: what is in them runs with the next command of the
-// user, or instructs the next agent. A * stands for any text.
+// user, or instructs the next agent. A * stands for any text. They are in lower case: case does not count.
 var (
 	// protectedNames protect what has them, and all that is below.
-	protectedNames = strings.Fields(`.git git~1 .husky .githooks .acp* .mcp.json
+	protectedNames = strings.Fields(strings.ToLower(`.git git~1 .husky .githooks .acp* .mcp.json
 		.claude .codex .cursor .gemini .qwen .agents .kiro .opencode .windsurf .continue .roo .clinerules .github/copilot-instructions.md .github/instructions
 		AGENTS.md AGENTS.override.md CLAUDE.md CLAUDE.local.md GEMINI.md QWEN.md SKILL.md .cursorrules .windsurfrules .goosehints opencode.json opencode.jsonc
 		.vscode .idea .zed .fleet .devcontainer .devcontainer.json *.code-workspace .nvim.lua .nvimrc .exrc .vimrc .dir-locals.el
 		.envrc .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .logout
 		.config/fish .config/git .config/acp .config/autostart .config/systemd .gitconfig .gitmodules .npmrc .ssh .pre-commit-config.yaml lefthook.yml lefthook.yaml
-		LaunchAgents LaunchDaemons`)
+		LaunchAgents LaunchDaemons`))
 	// gitHooks are names that protect a file in a directory called hooks.
 	gitHooks = strings.Fields(`applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit
 		pre-rebase post-checkout post-merge pre-push pre-receive update proc-receive post-receive post-update reference-transaction push-to-checkout
@@ -35,18 +36,34 @@ func (r *Request) Protects() string { return (&places{policy: new(Policy)}).prot
 
 // protects is [Request.Protects] for the paths as they are spelled and as links have them.
 func (at *places) protects(req *Request) string {
-	if !changes(req.Kind) && !slices.ContainsFunc(req.EarlierKinds, changes) {
-		return ""
+	for f := range at.protected(req) {
+		return f.name
 	}
-	for _, path := range req.Paths {
-		p := at.place(path, req.Cwd)
-		for _, pair := range [][2]string{{p.path, p.cwd}, {p.real, p.inCwd}} {
-			if name, _ := protectedIn(pair[0], pair[1]); name != "" {
-				return name
+	return ""
+}
+
+// A protectedFile is a file with a protected name in its path.
+type protectedFile struct {
+	name string // as it is written there
+	upTo string // the path up to it
+	cwd  string
+}
+
+// protected yields the protected files that a request is about, under both of their paths.
+func (at *places) protected(req *Request) iter.Seq[protectedFile] {
+	return func(yield func(protectedFile) bool) {
+		if !changes(req.Kind) && !slices.ContainsFunc(req.EarlierKinds, changes) {
+			return
+		}
+		for _, path := range req.Paths {
+			p := at.place(path, req.Cwd)
+			for _, pair := range [][2]string{{p.path, p.cwd}, {p.real, p.inCwd}} {
+				if name, upTo := protectedIn(pair[0], pair[1]); name != "" && !yield(protectedFile{name, upTo, pair[1]}) {
+					return
+				}
 			}
 		}
 	}
-	return ""
 }
 
 // changes reports whether tools of a kind change files.
@@ -92,7 +109,7 @@ func isProtected(name string) bool {
 		return true
 	}
 	return slices.ContainsFunc(protectedNames, func(p string) bool {
-		before, after, star := strings.Cut(strings.ToLower(p), "*")
+		before, after, star := strings.Cut(p, "*")
 		if !star {
 			return name == before
 		}
@@ -103,16 +120,12 @@ func isProtected(name string) bool {
 // allowsProtected reports whether a rule that allows may do so for a request that is about protected files: it
 // has no conditions, or its patterns name each of these.
 func (r *rule) allowsProtected(d *deed, req *Request) bool {
-	if len(r.Kinds)+len(r.paths)+len(r.cwd)+len(r.commands)+len(r.servers) == 0 || d.places.protects(req) == "" {
+	if len(r.Kinds)+len(r.paths)+len(r.cwd)+len(r.commands)+len(r.servers) == 0 {
 		return true
 	}
-	for _, path := range req.Paths {
-		p := d.places.place(path, req.Cwd)
-		for _, pair := range [][2]string{{p.path, p.cwd}, {p.real, p.inCwd}} {
-			name, upTo := protectedIn(pair[0], pair[1])
-			if name != "" && !slices.ContainsFunc(r.Paths, func(pattern string) bool { return namesPath(pattern, name, upTo, pair[1]) }) {
-				return false
-			}
+	for f := range d.places.protected(req) {
+		if !slices.ContainsFunc(r.Paths, func(pattern string) bool { return namesPath(pattern, f.name, f.upTo, f.cwd) }) {
+			return false
 		}
 	}
 	return true

@@ -138,7 +138,7 @@ const maxLeft = 1024
 // dealt with.
 type leftStreams struct {
 	by    map[string]*events
-	order []string // by age; has sessions, too, that were opened again
+	order []string // by age
 }
 
 func (l *leftStreams) add(session string, e *events) {
@@ -147,17 +147,18 @@ func (l *leftStreams) add(session string, e *events) {
 	}
 	l.by[session] = e
 	if l.order = append(l.order, session); len(l.order) > maxLeft {
-		if !slices.Contains(l.order[1:], l.order[0]) {
-			delete(l.by, l.order[0])
-		}
+		delete(l.by, l.order[0])
 		l.order = slices.Delete(l.order, 0, 1)
 	}
 }
 
-// take returns the stream that a session had, or nil.
+// take returns the stream that a session had, or nil, and forgets it.
 func (l *leftStreams) take(session string) *events {
 	e := l.by[session]
-	delete(l.by, session)
+	if e != nil {
+		delete(l.by, session)
+		l.order = slices.DeleteFunc(l.order, func(s string) bool { return s == session })
+	}
 	return e
 }
 
