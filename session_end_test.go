@@ -64,8 +64,27 @@ func newEnding() *ending {
 	return e
 }
 
-// open returns how many sessions the agent has open.
-func (e *ending) open() int { return len(e.conn.Load().OpenSessions()) }
+// settle waits until everything that was given up has ended, and checks that neither side has a session open then.
+func (e *ending) settle(t *testing.T, conn *ClientConn) {
+	t.Helper()
+	time.Sleep(time.Second)
+	if n := len(e.conn.Load().OpenSessions()); n != 0 {
+		t.Errorf("the agent has %d sessions open", n)
+	}
+	if n := len(conn.OpenSessions()); n != 0 {
+		t.Errorf("the client has %d sessions open", n)
+	}
+}
+
+// givesUp calls a function that takes longer than its caller waits.
+func givesUp(t *testing.T, after time.Duration, f func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), after)
+	defer cancel()
+	if err := f(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it was given up: %v", err)
+	}
+}
 
 // endingLinks are the ways from a client to an agent.
 var endingLinks = []struct {
@@ -114,23 +133,13 @@ func TestEndGivenUp(t *testing.T) {
 				r := s.Prompt(t.Context(), Text("x"))
 				time.Sleep(2 * bridgeRefusal) // a version 1 agent behind a bridge has accepted it
 				for range 2 {                 // the second joins the first
-					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-					if err := way.end(ctx, s); !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("it was given up: %v", err)
-					}
-					cancel()
+					givesUp(t, 100*time.Millisecond, func(ctx context.Context) error { return way.end(ctx, s) })
 				}
 				res, err := r.Wait()
 				if (res == nil || res.StopReason != StopCancelled) && !errors.Is(err, ErrSessionClosed) {
 					t.Errorf("the prompt: %v, %v", res, err)
 				}
-				time.Sleep(time.Second)
-				if n := e.open(); n != 0 {
-					t.Errorf("the agent has %d sessions open", n)
-				}
-				if n := len(conn.OpenSessions()); n != 0 {
-					t.Errorf("the client has %d sessions open", n)
-				}
+				e.settle(t, conn)
 				if err := s.Close(t.Context()); err != nil {
 					t.Errorf("closing it again: %v", err)
 				}
@@ -172,19 +181,9 @@ func TestOpeningGivenUp(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			eachLink(t, func(t *testing.T, e *ending, conn *ClientConn) {
 				for i := range 20 {
-					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-					if err := way.open(ctx, conn, SessionID(fmt.Sprint(i))); !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("it was given up: %v", err)
-					}
-					cancel()
+					givesUp(t, 5*time.Millisecond, func(ctx context.Context) error { return way.open(ctx, conn, SessionID(fmt.Sprint(i))) })
 				}
-				time.Sleep(time.Second)
-				if n := e.open(); n != 0 {
-					t.Errorf("the agent has %d sessions open", n)
-				}
-				if n := len(conn.OpenSessions()); n != 0 {
-					t.Errorf("the client has %d sessions open", n)
-				}
+				e.settle(t, conn)
 				if n := e.closed.Load(); n != 20 {
 					t.Errorf("CloseSession was called %d times", n)
 				}
@@ -216,19 +215,12 @@ func TestLateOpening(t *testing.T) {
 					t.Error(err)
 				}
 				for range maxLateOpenings + 10 {
-					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-					if _, err := conn.NewSession(ctx, SessionConfig{Cwd: "/"}); !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("it was given up: %v", err)
-					}
-					cancel()
+					givesUp(t, 5*time.Millisecond, func(ctx context.Context) error {
+						_, err := conn.NewSession(ctx, SessionConfig{Cwd: "/"})
+						return err
+					})
 				}
-				time.Sleep(time.Second)
-				if n := e.open(); n != 0 {
-					t.Errorf("the agent has %d sessions open", n)
-				}
-				if n := len(conn.OpenSessions()); n != 0 {
-					t.Errorf("the client has %d sessions open", n)
-				}
+				e.settle(t, conn)
 				if n := conn.lateOpenings.Load(); n != 0 {
 					t.Errorf("%d openings are waited for", n)
 				}
@@ -248,11 +240,7 @@ func TestResumeWaitsForEnd(t *testing.T) {
 		s.Prompt(t.Context(), Text("x"))
 		time.Sleep(2 * bridgeRefusal)
 		e.agent.CloseSession = nil // a copy is in use
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		if err := s.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("it was given up: %v", err)
-		}
+		givesUp(t, 100*time.Millisecond, s.Close)
 		again, err := conn.Resume(t.Context(), "saved", SessionConfig{Cwd: "/"})
 		if err != nil {
 			t.Fatal(err)
