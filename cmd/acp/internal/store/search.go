@@ -105,6 +105,30 @@ func (s *Store) List(ctx context.Context, q Query) ([]Match, error) {
 	return abandon(ctx, s, func() ([]Match, error) { return s.list(ctx, q) })
 }
 
+// Count returns how many sessions match, whatever the limit.
+func (s *Store) Count(ctx context.Context, q Query) (n int, err error) {
+	words := searchWords(q.Text)
+	if len(words) == 0 && q.Text != "" && !blank(q.Text) {
+		return 0, nil
+	}
+	return abandon(ctx, s, func() (n int, err error) {
+		err = s.index.use(ctx, indexWait, func(ctx context.Context, x *index) (err error) {
+			if err = s.refresh(ctx, x); err == nil {
+				query, args := matching(q, words)
+				err = x.db.QueryRowContext(ctx, `SELECT count(*)`+query, args...).Scan(&n)
+			}
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			var found []Match
+			q.Limit = -1
+			found, err = s.listLogs(ctx, q, words)
+			n = len(found)
+		}
+		return n, wrap("count sessions", err)
+	})
+}
+
 func (s *Store) list(ctx context.Context, q Query) ([]Match, error) {
 	switch {
 	case q.Limit == 0:
@@ -130,9 +154,9 @@ func (s *Store) list(ctx context.Context, q Query) ([]Match, error) {
 	return found, wrap("list sessions", err)
 }
 
-func (x *index) list(ctx context.Context, q Query, words []string) ([]Match, error) {
-	query := `SELECT ` + columns + ` FROM session WHERE parent = '' AND sid <> ''`
-	var args []any
+// matching returns what selects the sessions that a query is about.
+func matching(q Query, words []string) (query string, args []any) {
+	query = ` FROM session WHERE parent = '' AND sid <> ''`
 	if q.Agent != "" {
 		query += ` AND agent = ?`
 		args = append(args, q.Agent)
@@ -146,7 +170,12 @@ func (x *index) list(ctx context.Context, q Query, words []string) ([]Match, err
 		query += ` AND ` + cond
 		args = append(args, arg)
 	}
-	all, ids, err := x.sessions(ctx, query+` ORDER BY updated DESC, id DESC LIMIT ?`, append(args, q.Limit)...)
+	return query, args
+}
+
+func (x *index) list(ctx context.Context, q Query, words []string) ([]Match, error) {
+	query, args := matching(q, words)
+	all, ids, err := x.sessions(ctx, `SELECT `+columns+query+` ORDER BY updated DESC, id DESC LIMIT ?`, append(args, q.Limit)...)
 	if err != nil { // also if a word is two to the index, since its letters are newer than it
 		return nil, err
 	}

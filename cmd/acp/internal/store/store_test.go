@@ -195,6 +195,9 @@ func TestSearch(t *testing.T) {
 		if err != nil || len(searchWords(words)) > 0 && len(without) != len(found) {
 			t.Errorf("%q: without the index %d, with it %d, %v", words, len(without), len(found), err)
 		}
+		if n, err := s.Count(t.Context(), Query{Text: words, Limit: 1}); err != nil || n != len(found) {
+			t.Errorf("%q: %d are counted of %d, %v", words, n, len(found), err)
+		}
 		ids := ""
 		for _, m := range found {
 			if m.Snippet == "" {

@@ -114,9 +114,10 @@ func (o *Options) searchAt(ctx context.Context, c *acp.ClientConn) error {
 		return err
 	}
 	page := pages(ctx, c)
-	found := []at.Session{}
-	for _, s := range all {
+	found, left := []at.Session{}, 0
+	for i, s := range all {
 		if n := o.limit(); n >= 0 && len(found) == n {
+			left = len(all) - i
 			break
 		}
 		f := store.NewFinder(o.Words)
@@ -144,7 +145,10 @@ func (o *Options) searchAt(ctx context.Context, c *acp.ClientConn) error {
 		_, err := fmt.Fprintln(o.App.Err, "no matches")
 		return err
 	}
-	return at.Print(o.App, found, o.JSON, o.now())
+	if err := at.Print(o.App, found, o.JSON, o.now()); err != nil || left == 0 {
+		return err
+	}
+	return o.printBelow(fmt.Sprintf("%d found, and %d of %d sessions not searched; --all searches all of them", len(found), left, len(all)))
 }
 
 // now returns the time.
@@ -161,6 +165,7 @@ func (o *Options) listAt(ctx context.Context, c *acp.ClientConn) error {
 	if err != nil {
 		return err
 	}
+	total := len(all)
 	if n := o.limit(); n >= 0 && len(all) > n {
 		all = all[:n]
 	}
@@ -168,7 +173,10 @@ func (o *Options) listAt(ctx context.Context, c *acp.ClientConn) error {
 		_, err := fmt.Fprintln(o.App.Err, "no sessions")
 		return err
 	}
-	return at.Print(o.App, all, o.JSON, o.now())
+	if err := at.Print(o.App, all, o.JSON, o.now()); err != nil {
+		return err
+	}
+	return o.printMore(len(all), total, "sessions")
 }
 
 // storedAt describes a session of the gateway in the words of those that are stored here.

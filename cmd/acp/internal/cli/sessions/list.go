@@ -115,13 +115,18 @@ func (o *Options) list(ctx context.Context) error {
 			rows, asked = more, true
 		}
 	}
+	total := len(rows)
 	if n := o.limit(); n >= 0 && len(rows) > n {
 		rows = rows[:n]
+	} else if n == len(rows) && !asked && st != nil {
+		if total, err = st.Count(ctx, o.query()); err != nil {
+			return err
+		}
 	}
 	if err := o.print(ctx, st, rows, asked); err != nil {
 		return err
 	}
-	return askErr
+	return cmp.Or(o.printMore(len(rows), total, "sessions"), askErr)
 }
 
 // asks reports whether the agent is asked for its sessions.
@@ -214,7 +219,33 @@ func (o *Options) search(ctx context.Context) error {
 	for _, m := range found {
 		rows = append(rows, row{Match: m, from: fromStored})
 	}
-	return o.print(ctx, st, rows, false)
+	total := len(rows)
+	if total == o.limit() {
+		if total, err = st.Count(ctx, o.query()); err != nil {
+			return err
+		}
+	}
+	if err := o.print(ctx, st, rows, false); err != nil {
+		return err
+	}
+	return o.printMore(len(rows), total, "matches")
+}
+
+// printMore says that a list has been cut, below the list for people, and otherwise beside what a program reads.
+func (o *Options) printMore(printed, total int, what string) error {
+	if printed >= total {
+		return nil
+	}
+	return o.printBelow(fmt.Sprintf("%d of %d %s; --all lists all of them", printed, total, what))
+}
+
+func (o *Options) printBelow(line string) error {
+	w := o.App.Err
+	if o.width() > 0 && !o.JSON {
+		w = o.App.Out
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
 }
 
 // An Item is a session in the output of --json.

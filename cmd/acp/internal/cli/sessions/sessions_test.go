@@ -509,6 +509,29 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// TestCut: a list that is cut says of how many sessions it is, where a program that reads the list does not take it for one.
+func TestCut(t *testing.T) {
+	b := newBench(t)
+	for i := range 5 {
+		b.put("gemini", fmt.Sprint("needle", i), "needle", time.Hour)
+	}
+	b.put("gemini", "other", "", time.Hour)
+	for _, tt := range []struct{ args, says string }{
+		{"list -n 2", "2 of 6 sessions; --all lists all of them"},
+		{"list -n 2 --json", "2 of 6 sessions; --all lists all of them"},
+		{"list -n 6", ""},
+		{"list", ""},
+		{"list --all", ""},
+		{"search needle -n 2", "2 of 5 matches; --all lists all of them"},
+		{"search needle -n 5", ""},
+	} {
+		out, errs, err := b.run(strings.Fields(tt.args)...)
+		if err != nil || strings.TrimSpace(errs) != tt.says || strings.Contains(out, " of ") {
+			t.Errorf("%s: %q, %q, %v; want %q", tt.args, out, errs, err, tt.says)
+		}
+	}
+}
+
 // TestBrokenStore: what cannot be a store is named, and left alone.
 func TestBrokenStore(t *testing.T) {
 	b := newBench(t)
