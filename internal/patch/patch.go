@@ -197,3 +197,18 @@ func writeLine(b *strings.Builder, op byte, line string) {
 		b.WriteString("\n" + noNewline + "\n")
 	}
 }
+
+// A Span says that lines of one text have taken the place of lines of another: those from
+// Old to OldEnd of the old text, and from New to NewEnd of the new one, counted from 0. The
+// ends are not part of it.
+type Span struct{ Old, OldEnd, New, NewEnd int }
+
+// Spans returns where two texts differ, line by line, from the first place to the last. Its
+// bound is that of [Git].
+func Spans(old, new string) []Span {
+	var all []Span
+	for c := range compare(split(old), split(new)).changes {
+		all = append(all, Span{c.old, c.oldEnd, c.new, c.newEnd})
+	}
+	return all
+}

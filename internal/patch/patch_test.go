@@ -504,3 +504,21 @@ func FuzzGit(f *testing.F) {
 		}
 	})
 }
+
+// TestSpans: what differs, line by line.
+func TestSpans(t *testing.T) {
+	for _, tc := range []struct {
+		old, new string
+		want     []Span
+	}{
+		{"", "", nil},
+		{"a\n", "a\n", nil},
+		{"a\nb\nc\n", "a\nx\ny\nc\n", []Span{{1, 2, 1, 3}}},
+		{"a\nb\nc", "b\nc\n", []Span{{0, 1, 0, 0}, {2, 3, 1, 2}}},
+		{"", "a", []Span{{0, 0, 0, 1}}},
+	} {
+		if diff := cmp.Diff(tc.want, Spans(tc.old, tc.new)); diff != "" {
+			t.Errorf("%q, %q: %s", tc.old, tc.new, diff)
+		}
+	}
+}
