@@ -405,8 +405,9 @@ func readRegular(path string) ([]byte, error) {
 
 // WriteFile writes a file through the client, or on disk: see [Output.ReadFile]. On disk
 // a new file takes the place of the old one, so that nobody sees a part of it, even if this
-// program is killed meanwhile. It has the mode of the old one, but not its owner or its
-// hard links. Where the directory does not allow that, the file is written in place.
+// program is killed meanwhile. It has the mode of the old one, but not its owner. A file
+// that has several names (hard links) is written in place, so that all of them lead to the
+// new text, and so is one where the directory does not allow another.
 func (o *Output) WriteFile(path, text string) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("acp: write %s: the path is not absolute", path)

@@ -31,6 +31,9 @@ func writeFile(path, text string) error {
 		if err != nil {
 			return err
 		}
+		if names(info) > 1 { // the others would keep the old text
+			return overwrite(f, text)
+		}
 		_ = f.Close() // nothing was written
 	}
 	refused, err := replaceFile(path, text, mode, exists)
@@ -38,6 +41,19 @@ func writeFile(path, text string) error {
 		return os.WriteFile(path, []byte(text), mode)
 	}
 	return err
+}
+
+// overwrite writes a file in place, and closes it. The text comes before what is left of the
+// old one is cut off, so that a crash leaves too much rather than too little.
+func overwrite(f *os.File, text string) error {
+	_, err := f.WriteString(text)
+	if err == nil {
+		err = f.Truncate(int64(len(text)))
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // replaceFile puts a new file in the place of one. It leaves nothing behind if it fails.

@@ -98,6 +98,27 @@ func TestWriteFileKeeps(t *testing.T) {
 	}
 }
 
+// TestWriteFileNames: all names of a file lead to the new text, whether it is longer or
+// shorter.
+func TestWriteFileNames(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("names are not counted there")
+	}
+	path, other := filepath.Join(t.TempDir(), "f"), filepath.Join(t.TempDir(), "other")
+	if err := errors.Join(os.WriteFile(path, []byte("old text"), 0o640), os.Link(path, other)); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"a much longer text\n", "new", ""} {
+		if err := writeFile(path, text); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := os.ReadFile(other); err != nil || string(data) != text {
+			t.Errorf("%q, %v", data, err)
+		}
+	}
+	alone(t, path)
+}
+
 // TestWriteFileRefused: what is no file is not written, and a directory that is missing is
 // not made.
 func TestWriteFileRefused(t *testing.T) {
