@@ -32,7 +32,7 @@ func TestBadInput(t *testing.T) {
 		"missing":            {`use read {}`, []string{`does not fit the schema of read`, `"path"`}},
 		"wrong type":         {`use edit {"path":"main.go","edits":[{"old":"a","new":7}]}`, []string{`does not fit the schema of edit`, "edits", "new"}},
 		"one too many":       {`use read {"path":"main.go","because":"why"}`, []string{"does not fit the schema of read", "because"}},
-		"invalid UTF-8":      {`use read {"path":"latin1.txt"}`, []string{"latin1.txt"}},
+		"invalid UTF-8":      {`use read {"path":"latin1.txt"}`, []string{"caf\uFFFD"}},
 		"bytes":              {`use run {"command":"printf 'a\\377b'"}`, []string{"a\uFFFDb"}},
 		"directory":          {`use edit {"path":"doc","edits":[{"old":"a","new":"b"}]}`, []string{"failed: `doc`"}},
 		"write to directory": {`use write {"path":"doc","text":"x"}`, []string{"failed: `doc`"}},

@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/agent/loop"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 	"github.com/goacp/acp/cmd/acp/internal/agent/window"
 	"github.com/goacp/acp/cmd/acp/internal/model"
@@ -431,7 +432,7 @@ func (m *modelTurn) Draft(id, name, piece string) {
 	if piece == "" {
 		m.out.EndMessage()
 	}
-	m.drafts.Write(m.scribe, id, name, piece)
+	m.drafts.Write(&modelEnv{m.scribe, id, &m.drafts}, id, name, piece)
 }
 
 func (m *modelTurn) Drop() { m.drafts.Drop() }
@@ -522,6 +523,8 @@ type modelEnv struct {
 }
 
 func (e *modelEnv) Drafted() *acp.ToolCallHandle { return e.drafts.Take(e.id) }
+
+func (e *modelEnv) Served() *served.Record { return &e.s.served }
 
 // Intend keeps what is about to happen, and writes it to disk, so that it is known after a
 // crash.

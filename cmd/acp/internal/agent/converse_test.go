@@ -156,8 +156,8 @@ func TestConverse(t *testing.T) {
 		contains(t, told[0], "Working directory: "+k.cwd, "Date: ", "Make it print three.")
 		contains(t, told[1], "package main\n\nfunc main() {")
 		contains(t, told[2], "main.go:5: \tprintln(\"two\")")
-		contains(t, told[3], "0 of 1 steps are done", "failed: the old text is not in the file. The nearest place is lines 4-4:\n\tprintln(\"one\")")
-		contains(t, told[4], "Changed `main.go`.", "println(\"three\")\n}\nThe command has succeeded.")
+		contains(t, told[3], "0 of 1 steps are done", "failed: the old text is not in the file. The nearest place is lines 4-4:\n4| \tprintln(\"one\")")
+		contains(t, told[4], "Changed `main.go`: line 5.\n2| \n3| func main() {\n4| \tprintln(\"one\")\n5| \tprintln(\"three\")\n6| }\n", "println(\"three\")\n}\nThe command has succeeded.")
 		if p := w.requests[0].Prefix; p != w.requests[4].Prefix || p.System != instructions || len(p.Tools) != 9 {
 			t.Error("the beginning is not the same each time")
 		}

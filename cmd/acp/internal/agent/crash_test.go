@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		var err error
 		if at := os.Getenv(apiVariable); at != "" {
 			var m model.Model
-			m, err = served(at)
+			m, err = modelAt(at)
 			o.Models = fixed{m: m}
 		}
 		if file := os.Getenv(scriptVariable); file != "" {
@@ -73,8 +73,8 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// served returns a model behind an interface, as in "messages http://127.0.0.1:1".
-func served(at string) (model.Model, error) {
+// modelAt returns a model behind an interface, as in "messages http://127.0.0.1:1".
+func modelAt(at string) (model.Model, error) {
 	api, url, _ := strings.Cut(at, " ")
 	info := model.Info{Provider: "fake", ID: "m", Name: "m", Context: 200_000, Parallel: true, Images: true, Efforts: []string{"high"}}
 	client := stream.Client{Retries: -1}

@@ -61,7 +61,7 @@ func TestDrafts(t *testing.T) {
 			fails bool
 		}{
 			"new file":       {"write", tool.WriteInput{Path: "new.txt", Text: long}, true, false},
-			"file there":     {"write", tool.WriteInput{Path: "main.go", Text: long}, false, false},
+			"file there":     {"write", tool.WriteInput{Path: "main.go", Text: long}, false, true},
 			"edit":           {"edit", tool.EditInput{Path: "doc/notes.txt", Edits: []tool.Replacement{{Old: "second\n", New: long}}}, true, false},
 			"not there":      {"edit", tool.EditInput{Path: "doc/notes.txt", Edits: []tool.Replacement{{Old: "third\n", New: long}}}, false, true},
 			"no such schema": {"write", map[string]string{"path": "new.txt", "texts": long}, false, true},

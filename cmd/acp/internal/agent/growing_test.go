@@ -15,7 +15,7 @@ func TestGrowingRequests(t *testing.T) {
 		t.Run(api, func(t *testing.T) {
 			service := standin.New(standin.Options{Strict: true, Script: counting})
 			defer service.Close()
-			m, err := served(api + " " + service.URL)
+			m, err := modelAt(api + " " + service.URL)
 			if err != nil {
 				t.Fatal(err)
 			}

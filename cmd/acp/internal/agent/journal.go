@@ -13,6 +13,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
@@ -24,10 +25,12 @@ import (
 //	{"at":"2006-01-02T15:04:06.789Z","update":{"sessionUpdate":"user_message",…}}
 //
 // Format 2 has other lines between these, from which the conversation with a model is
-// built again: messages, what a tool was about to do, and what came of it.
+// built again: messages, what a tool was about to do, what the model knows of a file, and
+// what came of the tool.
 //
 //	{"at":"…","message":{"role":"assistant","parts":[…]}}
 //	{"at":"…","intent":{"id":"call_1","path":"/home/me/a.go","before":"…","after":"…"}}
+//	{"at":"…","served":{"path":"/home/me/a.go","sum":"…","of":80,"seen":[{"from":1,"n":80}]}}
 //	{"at":"…","result":{"type":"result","id":"call_1","parts":[…]}}
 //	{"at":"…","usage":{"model":"anthropic/claude-sonnet-5","input":812,"output":93}}
 //	{"at":"…","compacted":{"messages":[…]}}
@@ -118,6 +121,7 @@ type entry struct {
 	result    *model.ToolResult
 	used      *used
 	compacted *compacted
+	served    *served.State
 
 	line []byte // with its break; valid until the next entry is read
 }
@@ -197,16 +201,17 @@ func parseEntry(line []byte) (entry, bool) {
 		Result    *model.ToolResult `json:"result"`
 		Used      *used             `json:"usage"`
 		Compacted *compacted        `json:"compacted"`
+		Served    *served.State     `json:"served"`
 	}
 	if json.Unmarshal(line, &l) != nil {
 		return entry{}, false
 	}
-	e := entry{message: l.Message, intent: l.Intent, result: l.Result, used: l.Used, compacted: l.Compacted, line: line}
+	e := entry{message: l.Message, intent: l.Intent, result: l.Result, used: l.Used, compacted: l.Compacted, served: l.Served, line: line}
 	if e.compacted != nil && (len(e.compacted.Messages) == 0 || slices.Contains(e.compacted.Messages, nil)) {
 		return entry{}, false
 	}
 	if len(l.Update) == 0 {
-		return e, l.Message != nil || l.Intent != nil || l.Result != nil || l.Used != nil || l.Compacted != nil
+		return e, l.Message != nil || l.Intent != nil || l.Result != nil || l.Used != nil || l.Compacted != nil || l.Served != nil
 	}
 	u, err := acpv2.UnmarshalSessionUpdate(l.Update)
 	if err != nil || u == nil {

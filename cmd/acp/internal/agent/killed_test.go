@@ -138,7 +138,7 @@ func killedConversation(t *testing.T, script, api string, after time.Duration) s
 	for _, m := range messages {
 		all.WriteString(messageText(m))
 	}
-	believed = strings.Count(all.String(), "Changed `count.txt`.") + strings.Count(all.String(), "This was done: ")
+	believed = strings.Count(all.String(), "Changed `count.txt`: ") + strings.Count(all.String(), "This was done: ")
 	if got, want := k.read("count.txt"), fmt.Sprintf("n=%d;\n", believed); got != want {
 		t.Errorf("the file has %q, and the model believes %q:\n%s", got, want, all.String())
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/cmd/acp/internal/withheld"
@@ -72,6 +73,10 @@ func (w *scribe) Files() *tool.Files {
 	}
 	return &w.s.files
 }
+
+// Served returns nil: people see the files as they are.
+func (w *scribe) Served() *served.Record { return nil }
+
 func (w *scribe) Keys() *withheld.Keys { return w.s.agent.keys }
 
 func (w *scribe) Cwd() string     { return w.s.acp.Cwd() }

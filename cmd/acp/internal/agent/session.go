@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/agent/guide"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
@@ -73,7 +74,8 @@ type session struct {
 
 	// These lock themselves.
 	jobs    tool.Jobs
-	files   tool.Files // of a client that lends its own
+	files   tool.Files    // of a client that lends its own
+	served  served.Record // what the model knows of files
 	servers tool.Servers
 
 	cancelled cancelled // the prompt before, if its turn was cancelled
@@ -82,10 +84,12 @@ type session struct {
 }
 
 func newSession(b *builtin, s *acp.AgentSession) *session {
-	return &session{
+	v := &session{
 		agent: b, acp: s, infix: strings.ToLower(rand.Text()[:6]),
 		mode: modeAsk, ignore: true, answers: map[tool.About]bool{},
 	}
+	v.served.Keep = func(s served.State) { v.keepRecord("served", s) }
+	return v
 }
 
 // options returns the options with their values.
@@ -377,6 +381,9 @@ func newState(s *session) *state { return &state{s: s} }
 // see applies an entry. It never fails.
 func (st *state) see(e entry) error {
 	st.talk.see(e)
+	if e.served != nil {
+		st.s.served.Restore(*e.served)
+	}
 	if e.update != nil {
 		st.seeUpdate(e.update)
 	}

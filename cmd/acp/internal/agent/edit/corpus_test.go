@@ -272,26 +272,26 @@ func TestCorpus(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 12))
 	var report strings.Builder
 	for _, d := range drifts {
-		applied, refused, ambiguous, short, already, wrong := 0, 0, 0, 0, 0, 0
+		applied, refused, ambiguous, short, wrong := 0, 0, 0, 0, 0
 		for made := 0; made < edits; {
 			c, ok := mutate(rng, files[rng.IntN(len(files))])
 			if !ok {
 				continue
 			}
-			plain := c.old
+			plain, was := c.old, c.file
 			if !d.make(rng, &c) || c.old == c.now || c.old != plain && strings.Contains(c.file, c.old) {
 				made++ // it does not apply to this one, or is the text of another place
 				continue
 			}
 			made++
-			got, _, err := Apply(c.file, []Edit{{Old: c.old, New: c.now}})
+			known := shown(c.file)
+			if !d.keeps { // the file has changed since it was read
+				known = shown(was)
+			}
+			got, _, err := Apply(c.file, []Edit{{Old: c.old, New: c.now}}, known)
 			switch {
 			case err != nil && strings.Contains(err.Error(), "times, at lines"):
 				ambiguous++
-			case !d.keeps && err == nil && got == c.file:
-				if already++; already <= 2 {
-					t.Logf("%s: already:\nold:\n%q\nnew:\n%q", d.name, c.old, c.now)
-				}
 			case err != nil && d.keeps && len(strings.Join(strings.Fields(c.old), "")) < minShifted:
 				short++
 			case err != nil:
@@ -307,7 +307,7 @@ func TestCorpus(t *testing.T) {
 				}
 			}
 		}
-		fmt.Fprintf(&report, "%-40s %6d applied %6d refused %6d ambiguous %4d too short %4d there already %6d wrong\n", d.name, applied, refused, ambiguous, short, already, wrong)
+		fmt.Fprintf(&report, "%-40s %6d applied %6d refused %6d ambiguous %4d too short %6d wrong\n", d.name, applied, refused, ambiguous, short, wrong)
 		if d.keeps && refused*100 > applied {
 			t.Errorf("%s: %d applied and %d refused", d.name, applied, refused)
 		}

@@ -9,15 +9,24 @@
 //	trailing      whole lines, but for blanks at their ends
 //	indentation   and but for one shift of all indentations, or tabs for blanks; the new
 //	              text is shifted likewise
-//	quotes        and but for typographic quotes, dashes and blanks
+//	quotes        and but for typographic quotes, dashes and blanks, and bytes that are no
+//	              UTF-8
 //
 // It must be there once, unless all of its places are to be changed. Nothing else is ever
 // taken for it: a similar text is refused, with the place that is nearest.
+//
+// The first two are what the model has said. The others are guesses, so they count only for
+// lines that the model knows, as a [served.File] says, and only if nothing that it knows and
+// that is not there any more is what it means. A text that begins with blanks is not found
+// in the middle of an indentation.
 package edit
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
+	"github.com/goacp/acp/internal/patch"
 )
 
 // An Edit replaces a text.
@@ -44,21 +53,83 @@ type Change struct {
 	How    How
 	Line   int // at which the first place begins, counted from 1 in the text before this edit
 	Places int
+	Shift  int            // by how many columns the file is indented more than the old text
+	At     []served.Range // what has changed, in the text after all edits; the lines of one that removes lines are none
+	edit   Edit
 }
 
-// Apply makes the edits one after another: all of them, or none. An error is a [*Refusal].
-func Apply(text string, edits []Edit) (string, []Change, error) {
-	changes := make([]Change, 0, len(edits))
+// Note says how an old text was found, if not as it was written.
+func (c Change) Note() string {
+	switch {
+	case c.How == Exact:
+		return ""
+	case c.How == Already:
+		return "you have made this edit already"
+	case c.Shift != 0:
+		return fmt.Sprintf("indentation differed by %d", max(c.Shift, -c.Shift))
+	case c.How == Quotes:
+		return "quotes or other characters differed"
+	}
+	return string(c.How) + " differed"
+}
+
+// Made returns what is remembered of the edit.
+func (c Change) Made() served.Made {
+	m := served.Made{Edit: served.Hash(c.edit.Old, c.edit.New)}
+	if len(c.At) > 0 {
+		last := c.At[len(c.At)-1]
+		m.Range = served.Range{From: c.At[0].From, N: last.From + last.N - c.At[0].From}
+	}
+	return m
+}
+
+// Apply makes the edits one after another: all of them, or none. known is what the model
+// knows of the file; nil is nothing. An error is a [*Refusal].
+func Apply(text string, edits []Edit, known *served.File) (string, []Change, error) {
+	b := begin(text, known)
 	for i, e := range edits {
-		after, c, err := apply(text, e)
+		after, c, err := apply(b.text, e, knowledge{File: b.known})
 		if err != nil {
 			err.Index, err.Of = i, len(edits)
 			return "", nil, err
 		}
-		text = after
-		changes = append(changes, c)
+		b.step(after, c, e)
 	}
-	return text, changes, nil
+	return b.text, b.changes, nil
+}
+
+// A batch is some edits of a text, as far as they are made.
+type batch struct {
+	text    string
+	known   *served.File
+	changes []Change
+}
+
+func begin(text string, known *served.File) *batch {
+	if known != nil {
+		known = known.At(text)
+	}
+	return &batch{text: text, known: known}
+}
+
+// step takes what came of an edit.
+func (b *batch) step(after string, c Change, e Edit) {
+	spans := patch.Spans(b.text, after)
+	for i := range b.changes {
+		at := b.changes[i].At
+		for j := range at {
+			at[j].From = served.Moved(at[j].From, spans)
+		}
+	}
+	for _, s := range spans {
+		c.At = append(c.At, served.Range{From: s.New + 1, N: s.NewEnd - s.New})
+	}
+	c.edit = e
+	b.changes = append(b.changes, c)
+	if b.known != nil && after != b.text {
+		b.known = b.known.Changed(after, false)
+	}
+	b.text = after
 }
 
 // A Reason says why an edit is refused.
@@ -70,6 +141,8 @@ const (
 	Missing   Reason = "missing"
 	Ambiguous Reason = "ambiguous"
 	Unchanged Reason = "unchanged"
+	Changed   Reason = "changed" // what the model knows is not there any more
+	Unknown   Reason = "unknown" // it is there but for something, where the model has not looked
 )
 
 // A Refusal says why an edit was not made.
@@ -79,6 +152,7 @@ type Refusal struct {
 	Reason Reason
 	Lines  []int // at which the old text begins, if it is there more than once
 	How    How   // in which way it was found then
+	Own    bool  // the model itself has changed what was there
 	Near   *Region
 	file   string // that a patch is about
 }
@@ -111,17 +185,31 @@ func (r *Refusal) Error() string {
 		}
 		return s
 	}
-	if r.Near == nil {
-		return which + " is not in the file, nor anything like it"
+	said := which + " is not in the file"
+	switch {
+	case r.Reason == Changed && r.Own:
+		said = which + " is not there any more: you have changed it yourself"
+	case r.Reason == Changed:
+		said = which + " is not there any more: somebody else has changed what you were shown"
+	case r.Reason == Unknown:
+		return fmt.Sprintf("%s is in the file but for its %s, in lines that you have not read: %s\nIf you mean these, use them as they are", which, r.How, r.Near)
+	case r.Near == nil:
+		return said + ", nor anything like it"
 	}
-	return fmt.Sprintf("%s is not in the file. The nearest place is %s", which, r.Near)
+	switch {
+	case r.Near == nil:
+		return said + ". Read the file again"
+	case r.Reason == Changed:
+		return fmt.Sprintf("%s. In its place there are now %s", said, r.Near)
+	}
+	return fmt.Sprintf("%s. The nearest place is %s", said, r.Near)
 }
 
 // maxPlaces bounds the places that are named.
 const maxPlaces = 10
 
 // apply makes one edit.
-func apply(text string, e Edit) (string, Change, *Refusal) {
+func apply(text string, e Edit, known knowledge) (string, Change, *Refusal) {
 	switch {
 	case e.Old == "":
 		return "", Change{}, &Refusal{Reason: Empty}
@@ -129,25 +217,19 @@ func apply(text string, e Edit) (string, Change, *Refusal) {
 		return "", Change{}, &Refusal{Reason: Unchanged}
 	}
 	f := newFile(text)
-	var found []place
-	var how How
-	for _, how = range []How{Exact, LineEndings, Trailing, Indentation, Quotes} {
-		if how != Exact && strings.TrimSpace(e.Old) == "" {
-			break // blanks alone are anywhere
+	found, how := f.exactly(e.Old)
+	if len(found) == 0 {
+		if at, ok := known.Made(e.Old, e.New); ok {
+			return text, Change{How: Already, Line: at.From - known.skip}, nil
 		}
-		if found = f.find(e.Old, how); len(found) > 0 {
-			break
+		var refusal *Refusal
+		if found, how, refusal = f.guess(e, known); refusal != nil {
+			return "", Change{}, refusal
 		}
+	} else if refusal := f.doubt(e, found, known); refusal != nil {
+		return "", Change{}, refusal
 	}
-	switch {
-	case len(found) == 0 && applied(text, e):
-		at := strings.Index(text, e.New)
-		return text, Change{How: Already, Line: 1 + strings.Count(text[:at], "\n")}, nil
-	case len(found) == 0:
-		return "", Change{}, &Refusal{Reason: Missing, Near: f.nearest(e.Old)}
-	case how != Exact && how != LineEndings && f.elsewhere(e.Old, found):
-		return "", Change{}, &Refusal{Reason: Missing, Near: f.nearest(e.Old)}
-	case len(found) > 1 && !e.All:
+	if len(found) > 1 && !e.All {
 		r := &Refusal{Reason: Ambiguous, How: how}
 		for _, p := range found {
 			r.Lines = append(r.Lines, f.lineAt(p.from))
@@ -169,40 +251,5 @@ func apply(text string, e Edit) (string, Change, *Refusal) {
 		done = p.to
 	}
 	b.WriteString(text[done:])
-	return b.String(), Change{How: how, Line: f.lineAt(found[0].from), Places: len(found)}, nil
-}
-
-// applied reports whether the new text is there, once, with enough in it that the old one
-// lacks, and nothing of what the edit removes is there any more. An edit that removes lines
-// is never taken for one that was applied: what is left of them is anywhere.
-func applied(text string, e Edit) bool {
-	was, is := lineSet(e.Old), lineSet(e.New)
-	added := 0
-	for l := range is {
-		if !was[l] {
-			added += len(l)
-		}
-	}
-	if added < minAdded || strings.Count(text, e.New) != 1 || strings.Count(e.New, "\n") < strings.Count(e.Old, "\n") {
-		return false
-	}
-	there := lineSet(text)
-	for l := range was {
-		if l != "" && !is[l] && there[l] {
-			return false
-		}
-	}
-	return true
-}
-
-// minAdded is how many bytes of a new text have to be its own.
-const minAdded = 8
-
-// lineSet returns the lines of a text, without blanks around them.
-func lineSet(text string) map[string]bool {
-	set := map[string]bool{}
-	for l := range strings.Lines(text) {
-		set[strings.TrimSpace(l)] = true
-	}
-	return set
+	return b.String(), Change{How: how, Line: f.lineAt(found[0].from), Places: len(found), Shift: found[0].shift}, nil
 }

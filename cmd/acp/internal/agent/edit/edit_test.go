@@ -6,7 +6,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 )
+
+// shown is what a model knows that was shown all of a file.
+func shown(text string) *served.File {
+	return (*served.File)(nil).At(text).Shown(1, strings.Count(text, "\n")+1)
+}
 
 func TestApply(t *testing.T) {
 	for _, tc := range []struct {
@@ -48,11 +55,10 @@ func TestApply(t *testing.T) {
 		{name: "lines after a part of a line, as they are", text: "f {\n\ta()\n}\n", old: "a()", new: "a()\n}\n\ng {\n\tb()", want: "f {\n\ta()\n}\n\ng {\n\tb()\n}\n", how: Exact, line: 2},
 		{name: "trailing blanks that the file lacks", text: "a\nb\n", old: "a \nb\n", new: "a \nx \nb\n", want: "a\nx\nb\n", how: Trailing, line: 1},
 		{name: "quotes", text: "// it’s “so” – or not\nx\n", old: "// it's \"so\" - or not\n", new: "// it's \"so\" - or not\ny\n", want: "// it’s “so” – or not\ny\nx\n", how: Quotes, line: 1},
-		{name: "no-break blank", text: "a\u00a0b = 1\n", old: "a b = 1\n", new: "a b = 2\n", want: "a b = 2\n", how: Quotes, line: 1},
-		{name: "already applied", text: "func now() {}\n", old: "func old() {}\n", new: "func now() {}\n", want: "func now() {}\n", how: Already, line: 1},
+		{name: "no-break blank", text: "a\u00a0b = 1\n", old: "a b = 1\n", new: "a b = 2\n", want: "a\u00a0b = 2\n", how: Quotes, line: 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, changes, err := Apply(tc.text, []Edit{{tc.old, tc.new, tc.all}})
+			got, changes, err := Apply(tc.text, []Edit{{tc.old, tc.new, tc.all}}, shown(tc.text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,19 +87,18 @@ func TestRefused(t *testing.T) {
 		{"twice but for blanks", "\tcall(one)\n\t}\n\tcall(one)\n\t}\n", []Edit{{"call(one) \n}\n", "x\n", false}}, "the old text is in the file 2 times, at lines 1, 3: give more of what surrounds it (it is there but for its indentation)"},
 		{"missing", text, []Edit{{"zzz", "x", false}}, "the old text is not in the file, nor anything like it"},
 		{"second of two", text, []Edit{{"package a", "package b", false}, {"zzz", "x", false}}, "edit 2 of 2: the old text is not in the file, nor anything like it"},
-		{"near", text, []Edit{{"\tif x == 2 {\n\t\treturn one\n", "x", false}}, "the old text is not in the file. The nearest place is lines 4-5:\n\tif x == 1 {\n\t\treturn one"},
-		{"near, blanks", "a(b, c)\n  d\n", []Edit{{"a(b,  c)\nd\n", "x", false}}, "the old text is not in the file. The nearest place is lines 1-2:\na(b, c)\n··d"},
-		{"indentation differs within", "if a:\n    b()\n    c()\n", []Edit{{"b()\n  c()\n", "x\n", false}}, "the old text is not in the file. The nearest place is lines 2-3:\n····b()\n····c()"},
+		{"near", text, []Edit{{"\tif x == 2 {\n\t\treturn one\n", "x", false}}, "the old text is not in the file. The nearest place is lines 4-5:\n4| \tif x == 1 {\n5| \t\treturn one"},
+		{"near, blanks", "a(b, c)\n  d\n", []Edit{{"a(b,  c)\nd\n", "x", false}}, "the old text is not in the file. The nearest place is lines 1-2:\n1| a(b, c)\n2| ··d"},
+		{"indentation differs within", "if a:\n    b()\n    c()\n", []Edit{{"b()\n  c()\n", "x\n", false}}, "the old text is not in the file. The nearest place is lines 2-3:\n2| ····b()\n3| ····c()"},
 		{"only blank lines", "a\n\n\nb\n", []Edit{{"\n \n", "x", false}}, "the old text is not in the file, nor anything like it"},
-		{"shortened, which proves nothing", "alpha beta\ngamma\n", []Edit{{"alpha betax\ngamma\n", "gamma\n", false}}, "the old text is not in the file. The nearest place is lines 1-2:\nalpha beta\ngamma"},
+		{"shortened, which proves nothing", "alpha beta\ngamma\n", []Edit{{"alpha betax\ngamma\n", "gamma\n", false}}, "the old text is not in the file. The nearest place is lines 1-2:\n1| alpha beta\n2| gamma"},
 		{"applied, but too short", "}\nb\n", []Edit{{"zz", "}", false}}, "the old text is not in the file, nor anything like it"},
-		{"too short to be shifted", "f {\n\t\t\tx = 1\n}\n", []Edit{{"\tx = 1 \n", "\tx = 2\n", false}}, "the old text is not in the file. The nearest place is lines 2-2:\n→→→x = 1"},
-		{"a place with its indentation has changed", "\tfirst(a)\n\tsecond(b) // new\n}\n\t\tfirst(a)\n\t\tsecond(b)\n", []Edit{{"\tfirst(a)\n\tsecond(b)\n", "x\n", false}}, "the old text is not in the file. The nearest place is lines 4-5:\n→→first(a)\n→→second(b)"},
+		{"too short to be shifted", "f {\n\t\t\tx = 1\n}\n", []Edit{{"\tx = 1 \n", "\tx = 2\n", false}}, "the old text is not in the file. The nearest place is lines 2-2:\n2| →→→x = 1"},
 		{"empty file", "", []Edit{{"a", "b", false}}, "the old text is not in the file, nor anything like it"},
-		{"shifted beyond the edge", "alpha\nbeta\n", []Edit{{"\talpha\n\tbeta\n", "\talpha\nx\n\tbeta\n", false}}, "the old text is not in the file. The nearest place is lines 1-2:\nalpha\nbeta"},
+		{"shifted beyond the edge", "alpha\nbeta\n", []Edit{{"\talpha\n\tbeta\n", "\talpha\nx\n\tbeta\n", false}}, "the old text is not in the file. The nearest place is lines 1-2:\n1| alpha\n2| beta"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, _, err := Apply(tc.text, tc.edits)
+			_, _, err := Apply(tc.text, tc.edits, shown(tc.text))
 			r, ok := errors.AsType[*Refusal](err)
 			if !ok {
 				t.Fatalf("no refusal: %v", err)
@@ -107,10 +112,10 @@ func TestRefused(t *testing.T) {
 
 // TestNone: if one edit is refused, none is made; an edit sees what those before it did.
 func TestNone(t *testing.T) {
-	if got, _, err := Apply("a\n", []Edit{{"a", "b", false}, {"c", "d", false}}); err == nil || got != "" {
+	if got, _, err := Apply("a\n", []Edit{{"a", "b", false}, {"c", "d", false}}, nil); err == nil || got != "" {
 		t.Errorf("%q, %v", got, err)
 	}
-	got, _, err := Apply("a\n", []Edit{{"a", "b", false}, {"b", "c", false}})
+	got, _, err := Apply("a\n", []Edit{{"a", "b", false}, {"b", "c", false}}, nil)
 	if err != nil || got != "c\n" {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -120,7 +125,7 @@ func TestNone(t *testing.T) {
 func TestNearBounds(t *testing.T) {
 	line := strings.Repeat("long line ", 100)
 	text := strings.Repeat(line+"\n", 100)
-	_, _, err := Apply(text, []Edit{{strings.Repeat(line+"\n", 60) + "x", "y", false}})
+	_, _, err := Apply(text, []Edit{{strings.Repeat(line+"\n", 60) + "x", "y", false}}, nil)
 	r, ok := errors.AsType[*Refusal](err)
 	if !ok || r.Near == nil {
 		t.Fatal(err)
@@ -137,7 +142,7 @@ func FuzzApply(f *testing.F) {
 	f.Add("a\r\n\tb \r\n", "  b\n", "  x\n\ty")
 	f.Add("a", "a\n", "b\n")
 	f.Fuzz(func(t *testing.T, text, old, now string) {
-		got, changes, err := Apply(text, []Edit{{old, now, false}})
+		got, changes, err := Apply(text, []Edit{{old, now, false}}, shown(text))
 		if err != nil {
 			if _, ok := errors.AsType[*Refusal](err); !ok || err.Error() == "" {
 				t.Fatalf("no refusal: %v", err)

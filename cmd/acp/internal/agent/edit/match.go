@@ -213,7 +213,7 @@ func (f *file) replacement(p place, e Edit, how How) (string, bool) {
 	if how == Exact || how == LineEndings {
 		return strings.ReplaceAll(now, "\n", end), true
 	}
-	return f.shifted(p, unix(e.Old), now, end)
+	return f.shifted(p, unix(e.Old), now, end, how)
 }
 
 // unindented reports whether an edit puts lines before a line and leaves out the
@@ -238,7 +238,7 @@ func (f *file) unindented(p place, e Edit, how How) (indent string, ok bool) {
 }
 
 // shifted returns the lines of a new text as the file would have them.
-func (f *file) shifted(p place, old, now, end string) (string, bool) {
+func (f *file) shifted(p place, old, now, end string, how How) (string, bool) {
 	was, is := strings.Split(old, "\n"), strings.Split(now, "\n")
 	same := 0 // lines at the beginning that stay
 	for same < min(len(was), len(is), p.n) && was[same] == is[same] {
@@ -259,6 +259,9 @@ func (f *file) shifted(p place, old, now, end string) (string, bool) {
 				out[i] = f.lines[p.first+at].text
 			}
 		default:
+			if how == Quotes && len(is)-same-tail <= maxKeptLine {
+				l = f.kept(l, was[same:len(was)-tail], p.first+same)
+			}
 			shifted, ok := style.line(l, p)
 			if !ok {
 				return "", false
@@ -390,4 +393,5 @@ var folds = strings.NewReplacer(
 	"\u00a0", " ", "\u202f", " ", "\u2009", " ", "\u2007", " ",
 )
 
-func folded(s string) string { return folds.Replace(s) }
+// folded returns a text with plain characters. What is no UTF-8 is as it is shown.
+func folded(s string) string { return strings.ToValidUTF8(folds.Replace(s), "\uFFFD") }

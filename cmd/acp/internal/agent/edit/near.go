@@ -3,12 +3,16 @@ package edit
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 )
 
 // A Region is a part of a file that is like an old text.
 type Region struct {
 	From  int      // its first line, counted from 1
 	Lines []string // with blanks made visible where the old text differs in them alone
+	Whole []bool   // which lines are shown as they are, but for such blanks
 	Cut   bool     // there are more
 }
 
@@ -23,9 +27,8 @@ const (
 func (r *Region) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lines %d-%d:\n", r.From, r.From+len(r.Lines)-1)
-	for _, l := range r.Lines {
-		b.WriteString(l)
-		b.WriteByte('\n')
+	for i, l := range r.Lines {
+		fmt.Fprintf(&b, "%d| %s\n", r.From+i, l)
 	}
 	if r.Cut {
 		b.WriteString("(and more)\n")
@@ -64,22 +67,36 @@ func (f *file) nearest(old string) *Region {
 	if at < 0 || best < 50 {
 		return nil
 	}
-	r := &Region{From: at + 1}
-	for j := range want {
-		if at+j >= len(f.lines) {
-			break
+	r := f.region(at, min(len(want), len(f.lines)-at))
+	for j := range r.Lines {
+		if l := f.lines[at+j].text; l != want[j] && have[at+j] == keys[j] {
+			r.Lines[j] = cut(visible(l))
 		}
-		l := f.lines[at+j].text
-		if l != want[j] && have[at+j] == keys[j] {
-			l = visible(l)
-		}
-		if len(l) > maxNearLine {
-			l = strings.ToValidUTF8(l[:maxNearLine], "") + "…"
-		}
-		r.Lines = append(r.Lines, l)
 	}
 	r.Cut = strings.Count(old, "\n") >= maxNear
 	return r
+}
+
+// region returns n lines, the first of which is at from, counted from 0; nil if there are
+// none.
+func (f *file) region(from, n int) *Region {
+	if n <= 0 {
+		return nil
+	}
+	r := &Region{From: from + 1, Cut: n > maxNear}
+	for _, l := range f.lines[from : from+min(n, maxNear)] {
+		r.Lines = append(r.Lines, cut(l.text))
+		r.Whole = append(r.Whole, len(l.text) <= maxNearLine && utf8.ValidString(l.text))
+	}
+	return r
+}
+
+// cut returns a line as it is shown.
+func cut(l string) string {
+	if len(l) > maxNearLine {
+		l = l[:maxNearLine] + "…"
+	}
+	return strings.ToValidUTF8(l, "\uFFFD")
 }
 
 // key is a line without what may differ.
@@ -124,57 +141,62 @@ func visible(l string) string {
 // indentation than it has.
 const minShifted = 10
 
-// elsewhere reports whether an old text that was found with another indentation is more
-// likely meant for a place that has its own, and has changed since.
-func (f *file) elsewhere(old string, found []place) bool {
-	want := strings.Split(strings.TrimSuffix(unix(old), "\n"), "\n")
-	same, shifted := true, false
-	for _, p := range found {
-		shifted = shifted || p.shift != 0
-		for i, w := range want {
-			have, body := indented(f.lines[p.first+i].text)
-			indent, _ := indented(w)
-			same = same && (body == "" || have == indent)
+// Bounds of a view.
+const (
+	maxViews     = 5  // regions
+	maxViewLines = 24 // of each
+)
+
+// View returns what a text has in some places, with the lines around them and with numbers,
+// and which lines it shows as they are. It shows at most 5 regions of 24 lines; the middle of
+// a longer one is left out.
+func View(text string, places []served.Range) (view string, shown []served.Range) {
+	f := newFile(text)
+	var regions []served.Range
+	for _, p := range places {
+		from, end := max(1, p.From-context), min(len(f.lines)+1, p.From+p.N+context)
+		if last := len(regions) - 1; last >= 0 && from <= regions[last].From+regions[last].N && from >= regions[last].From {
+			regions[last].N = max(regions[last].N, end-regions[last].From)
+		} else if end > from {
+			regions = append(regions, served.Range{From: from, N: end - from})
 		}
 	}
-	if same {
-		return false
-	}
-	if shifted && len(strings.Join(strings.Fields(old), "")) < minShifted || len(f.lines)*len(want) > maxCompared {
-		return true
-	}
-	most := 0
-	for i, w := range want {
-		want[i] = trimmed(w)
-		most += resembles(want[i], want[i])
-	}
-	for i := range f.lines {
-		score := 0
-		for j, w := range want {
-			if i+j >= len(f.lines) {
-				break
+	var b strings.Builder
+	write := func(from, end int) {
+		for i := from; i < end; i++ {
+			l := f.lines[i-1].text
+			fmt.Fprintf(&b, "%d| %s\n", i, cut(l))
+			if len(l) <= maxNearLine && utf8.ValidString(l) {
+				shown = append(shown, served.Range{From: i, N: 1})
 			}
-			score += resembles(w, trimmed(f.lines[i+j].text))
-		}
-		if 10*score >= 9*most {
-			return true
 		}
 	}
-	return false
+	for i, r := range regions {
+		if i == maxViews {
+			fmt.Fprintf(&b, "(%d more places are not shown)\n", len(regions)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString("…\n")
+		}
+		if r.N <= maxViewLines {
+			write(r.From, r.From+r.N)
+			continue
+		}
+		write(r.From, r.From+maxViewLines/2)
+		fmt.Fprintf(&b, "… (%d lines)\n", r.N-maxViewLines)
+		write(r.From+r.N-maxViewLines/2, r.From+r.N)
+	}
+	return b.String(), shown
 }
 
-// resembles says how likely it is, up to 100, that one line has become the other. Their
-// indentations are the same then.
-func resembles(a, b string) int {
-	ia, ba := indented(a)
-	ib, bb := indented(b)
-	switch {
-	case ia != ib || (ba == "") != (bb == ""):
-		return 0
-	case len(ba) < 3 && ba == bb:
-		return 30
-	case ba != "" && (strings.HasPrefix(ba, bb) || strings.HasPrefix(bb, ba)):
-		return 100
+// Shown returns the lines of a region that are shown as they are.
+func (r *Region) Shown() []served.Range {
+	var all []served.Range
+	for i, whole := range r.Whole {
+		if whole {
+			all = append(all, served.Range{From: r.From + i, N: 1})
+		}
 	}
-	return alike(ba, bb)
+	return all
 }

@@ -3,6 +3,8 @@ package edit
 import (
 	"fmt"
 	"strings"
+
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 )
 
 // A Patch changes files in the form that some models were trained on (“V4A”): a text
@@ -219,24 +221,33 @@ func head(l string) string {
 
 // ApplyHunks makes the changes of an update to a text, one after the other: all of them or
 // none. The first place of each hunk is looked for after that of the one before. An error
-// is a [*Refusal].
-func ApplyHunks(path, text string, hunks []Hunk) (string, []Change, error) {
-	var changes []Change
+// is a [*Refusal]. known is what the model knows of the file; nil is nothing.
+func ApplyHunks(path, text string, hunks []Hunk, known *served.File) (string, []Change, error) {
+	b := begin(text, known)
 	done := 0 // what was changed ends there
 	for i, h := range hunks {
-		after, c, end, err := applyHunk(text, h, done)
+		after, c, end, err := applyHunk(b.text, h, done, b.known)
 		if err != nil {
 			err.Index, err.Of, err.file = i, len(hunks), path
 			return "", nil, err
 		}
-		text, done = after, end
-		changes = append(changes, c)
+		done = end
+		b.step(after, c, h.edit())
 	}
-	return text, changes, nil
+	return b.text, b.changes, nil
+}
+
+// edit is the change of whole lines that a hunk stands for.
+func (h Hunk) edit() Edit {
+	e := Edit{Old: strings.Join(h.Old, "\n") + "\n", New: strings.Join(h.New, "\n") + "\n"}
+	if len(h.New) == 0 {
+		e.New = ""
+	}
+	return e
 }
 
 // applyHunk changes one place of what follows the first bytes.
-func applyHunk(text string, h Hunk, from int) (after string, c Change, end int, refusal *Refusal) {
+func applyHunk(text string, h Hunk, from int, known *served.File) (after string, c Change, end int, refusal *Refusal) {
 	for _, a := range h.After {
 		at, ok := find(text, a, from)
 		if !ok {
@@ -257,10 +268,7 @@ func applyHunk(text string, h Hunk, from int) (after string, c Change, end int, 
 		now = strings.ReplaceAll(now, "\n", newFile(text).end)
 		return head + now + rest, Change{How: Exact, Line: 1 + strings.Count(head, "\n"), Places: 1}, len(head) + len(now), nil
 	}
-	e := Edit{Old: strings.Join(h.Old, "\n") + "\n", New: strings.Join(h.New, "\n") + "\n"}
-	if len(h.New) == 0 {
-		e.New = ""
-	}
+	e := h.edit()
 	if h.End {
 		if last := lastPlace(rest, len(h.Old)); last > 0 {
 			head, rest = head+rest[:last], rest[last:]
@@ -270,7 +278,7 @@ func applyHunk(text string, h Hunk, from int) (after string, c Change, end int, 
 	if e.Old == e.New {
 		return text, Change{How: Already, Line: line + 1}, from, nil
 	}
-	now, c, refusal := apply(rest, e)
+	now, c, refusal := apply(rest, e, knowledge{known, line, len(h.After) > 0})
 	if refusal != nil {
 		for i := range refusal.Lines {
 			refusal.Lines[i] += line

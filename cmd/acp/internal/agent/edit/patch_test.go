@@ -89,7 +89,7 @@ func TestApplyHunks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, _, err := ApplyHunks("f", tc.text, p.Files[0].Hunks)
+			got, _, err := ApplyHunks("f", tc.text, p.Files[0].Hunks, shown(tc.text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +111,7 @@ func TestHunksRefused(t *testing.T) {
 		{"out of order", []Hunk{{Old: []string{"last"}, New: []string{"y"}}, {Old: []string{"x"}, New: []string{"y"}}}, "f: hunk 2: the old text is not in the file, nor anything like it"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, _, err := ApplyHunks("f", "x\nsame\nsame\nlast\n", tc.hunks)
+			_, _, err := ApplyHunks("f", "x\nsame\nsame\nlast\n", tc.hunks, nil)
 			if r, ok := errors.AsType[*Refusal](err); !ok || r.Error() != tc.want {
 				t.Errorf("%v, want %s", err, tc.want)
 			}
@@ -129,7 +129,7 @@ func FuzzPatch(f *testing.F) {
 			return
 		}
 		for _, file := range p.Files {
-			after, _, err := ApplyHunks(file.Path, text, file.Hunks)
+			after, _, err := ApplyHunks(file.Path, text, file.Hunks, shown(text))
 			if err != nil {
 				if _, ok := errors.AsType[*Refusal](err); !ok {
 					t.Fatal(err)

@@ -106,11 +106,11 @@ func (d *Draft) show(input []byte) {
 	change := acp.FileChange{Path: d.place.path, Before: d.before, After: in.Text, Created: d.tool == Write.Name}
 	if d.tool == Edit.Name {
 		in.Edits = slices.DeleteFunc(in.Edits, func(r Replacement) bool { return r.Old == "" || r.New == "" })
-		after, _, err := replace(d.before, in.Edits, in.All, "")
-		if err != nil || after == d.before {
+		r, err := replace(d.before, in.Edits, in.All, "", d.env.Served().File(d.place.real, d.before))
+		if err != nil || r.after == d.before {
 			return // it may be complete the next time
 		}
-		change.After = after
+		change.After = r.after
 	}
 	_ = d.h.SetChange(change)
 }

@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"strings"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/agent/edit"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
+	"github.com/goacp/acp/internal/patch"
 )
 
 // Edit replaces texts in a file.
@@ -50,30 +49,30 @@ func runEdit(ctx context.Context, env Env, input json.RawMessage) (Result, error
 	if len(in.Edits) == 0 {
 		return Result{}, Misusef("what to replace is missing")
 	}
-	for _, r := range in.Edits {
-		if r.Old == "" {
-			return Result{}, Misusef("the old text is empty")
-		}
-	}
 	p, err := find(env, in.Path)
 	if err != nil {
 		return Result{}, err
 	}
-	return change(ctx, env, "edit", "Edit "+p.shown, p, func(before string, created bool) (string, []uint32, error) {
+	for _, r := range in.Edits {
+		if r.Old == "" {
+			return Result{}, Misusef("the old text is empty: name a line that is there, or use write for a file that is new or empty")
+		}
+	}
+	return change(ctx, env, "edit", "Edit "+p.shown, p, func(before string, created bool) (revision, error) {
 		if created {
-			return "", nil, fs.ErrNotExist
+			return revision{}, missing(env, p)
 		}
 		if binary(before) {
-			return "", nil, fmt.Errorf("%s is not text", p.shown)
+			return revision{}, fmt.Errorf("%s is not text", p.shown)
 		}
-		return replace(before, in.Edits, in.All, env.Hints().ReplaceAll)
+		return replace(before, in.Edits, in.All, env.Hints().ReplaceAll, env.Served().File(p.real, before))
 	}), nil
 }
 
 // Write writes a file.
 var Write = Tool{
 	Name: "write", Kind: acp.ToolKindEdit,
-	About: "Writes a file: a new one, or all of one that exists. Directories are made as needed.",
+	About: "Writes a file: a new one, or all of one that you have read to its end. Directories are made as needed.",
 	Schema: json.RawMessage(`{"type":"object","properties":{` +
 		`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
 		`"text":{"type":"string","description":"all of the file"}},` +
@@ -96,131 +95,66 @@ func runWrite(ctx context.Context, env Env, input json.RawMessage) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	return change(ctx, env, "write", "Write "+p.shown, p, func(string, bool) (string, []uint32, error) {
-		return in.Text, []uint32{1}, nil
+	return change(ctx, env, "write", "Write "+p.shown, p, func(before string, created bool) (revision, error) {
+		if created {
+			return revision{after: in.Text, at: []uint32{1}}, nil
+		}
+		if env.Served() != nil {
+			if err := overwrites(p, before, env.Served().File(p.real, before)); err != nil {
+				return revision{}, err
+			}
+		}
+		return rewrite(before, in.Text), nil
 	}), nil
 }
 
-// change changes a file as make says, which is given what is in it and whether it
-// does not exist. The user is asked with the difference, and nothing is written
-// if the file was changed by somebody else meanwhile.
-func change(ctx context.Context, env Env, tool, title string, p place, make func(before string, created bool) (string, []uint32, error)) Result {
-	c := begin(ctx, env, acp.ToolCall{
-		Name: tool, Title: prose.OneLine(title, 200), Kind: acp.ToolKindEdit, Status: acp.ToolCallStatusPending,
-		Locations: []acp.ToolCallLocation{{Path: p.path}},
-	})
-	said, err := c.change(p, make)
-	if err != nil {
-		return c.failed(p.wrap(err))
+// rewrite returns a text that takes the place of another, with what people have chosen for
+// the file: how its lines end, a byte-order mark, and whether the last line ends.
+func rewrite(before, text string) revision {
+	after, notes := text, []string(nil)
+	end := "\n"
+	if n := strings.Count(before, "\r\n"); 2*n > strings.Count(before, "\n") && !strings.Contains(after, "\r\n") {
+		end = "\r\n"
+		after = strings.ReplaceAll(after, "\n", "\r\n")
+		notes = append(notes, "its lines end with CRLF, as before")
 	}
-	return c.done(said)
-}
-
-// change asks for permission with the difference, checks that the file is still what the user has
-// seen, and writes it.
-func (c *call) change(p place, make func(string, bool) (string, []uint32, error)) (string, error) {
-	req := using(acp.ToolKindEdit, p)
-	if v := c.env.Judge(req); v.Effect == acphost.EffectDeny {
-		return "", c.permit(Question{Permission: acp.Permission{Title: "Change " + p.shown + "?"}, About: AboutEdit, Request: req})
+	const mark = "\ufeff"
+	if strings.HasPrefix(before, mark) && !strings.HasPrefix(after, mark) {
+		after = mark + after
+		notes = append(notes, "it begins with a byte-order mark, as before")
 	}
-	if err := c.permitPlace(p); err != nil {
-		return "", err
-	}
-	before, created, err := c.current(p)
-	if err != nil {
-		return "", err
-	}
-	after, at, err := make(before, created)
-	if err != nil {
-		return "", err
-	}
-	if after == before && !created {
-		return fmt.Sprintf("%s is like that already.", prose.Inline(p.shown)), nil
-	}
-	where := []acp.ToolCallLocation{}
-	for _, line := range at[:min(len(at), 20)] {
-		where = append(where, acp.ToolCallLocation{Path: p.path, Line: &line})
-	}
-	c.locations(where)
-	_ = c.h.Change(acp.FileChange{Path: p.path, Before: before, After: after, Created: created})
-	asked, always, about := AboutEdit, "changes to files of the session", ""
-	if !p.inside {
-		asked, always, about = AboutWrite, "changes to files outside the session's directories", "It is outside the directories of this session."
-	}
-	verb := "Change "
-	if created {
-		verb = "Create "
-	}
-	err = c.permit(Question{
-		Permission: acp.Permission{Title: verb + p.shown + "?", Description: about}, About: asked, Always: always, Request: req,
-	})
-	if err != nil {
-		return "", err
-	}
-	c.status(acp.ToolCallStatusInProgress)
-	now, stillCreated, err := c.current(p)
-	if err != nil {
-		return "", err
-	}
-	if now != before || created != stillCreated {
-		return "", fmt.Errorf("%s was changed by somebody else meanwhile; nothing was written", p.shown)
-	}
-	if again, err := locate(c.env, p.path); err != nil || again.inside != p.inside || again.real != p.real {
-		return "", fmt.Errorf("%s leads somewhere else than before; nothing was written", p.shown)
-	}
-	if created {
-		if err := os.MkdirAll(filepath.Dir(p.path), 0o777); err != nil {
-			return "", err
+	if before != "" && before != mark && strings.Trim(after, mark) != "" {
+		switch ended, ends := strings.HasSuffix(before, "\n"), strings.HasSuffix(after, "\n"); {
+		case ended && !ends:
+			after += end
+		case !ended && ends:
+			after = strings.TrimSuffix(strings.TrimSuffix(after, "\n"), "\r")
+			notes = append(notes, "its last line does not end, as before")
 		}
 	}
-	if err := c.env.Intend(Intent{Path: p.path, Before: before, After: after, Created: created}); err != nil {
-		return "", err
+	r := revision{after: after, note: strings.Join(notes, "; ")}
+	for _, s := range patch.Spans(before, after) {
+		r.at = append(r.at, uint32(s.New+1))
+		r.places = append(r.places, served.Range{From: s.New + 1, N: s.NewEnd - s.New})
 	}
-	if err := c.env.Output().WriteFile(p.path, after); err != nil {
-		return "", err
-	}
-	if f := c.env.Files(); f != nil {
-		f.Wrote(p.path, after)
-	}
-	if created {
-		return fmt.Sprintf("Created %s with %s.", prose.Inline(p.shown), prose.Count(prose.Lines(after), "line")), nil
-	}
-	return fmt.Sprintf("Changed %s.", prose.Inline(p.shown)), nil
-}
-
-// current returns what is in a file, and whether it does not exist.
-func (c *call) current(p place) (text string, missing bool, err error) {
-	if f := c.env.Files(); f != nil {
-		text, _, err = f.Read(c.env.Output(), p.path)
-	} else {
-		text, err = c.env.Output().ReadFile(p.path)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", true, nil
-	}
-	return text, false, err
+	return r
 }
 
 // replace makes the replacements, one after another. Unless all is set, the old text must
-// be there once; hint says how to set it. It returns the new text and the lines, counted
-// from 1, at which the first changes of each begin.
-func replace(text string, rs []Replacement, all bool, hint string) (string, []uint32, error) {
+// be there once; hint says how to set it. known is what the model knows of the file.
+func replace(text string, rs []Replacement, all bool, hint string, known *served.File) (revision, error) {
 	edits := make([]edit.Edit, len(rs))
 	for i, r := range rs {
 		edits[i] = edit.Edit{Old: r.Old, New: r.New, All: all || r.All}
 	}
-	after, changes, err := edit.Apply(text, edits)
+	after, changes, err := edit.Apply(text, edits, known)
 	if r, ok := errors.AsType[*edit.Refusal](err); ok {
-		return "", nil, &notReplaced{r, prose.OneLine(rs[r.Index].Old, 60), hint}
+		return revision{}, &notReplaced{r, prose.OneLine(rs[r.Index].Old, 60), hint}
 	}
 	if err != nil {
-		return "", nil, err
+		return revision{}, err
 	}
-	at := make([]uint32, len(changes))
-	for i, c := range changes {
-		at[i] = uint32(c.Line)
-	}
-	return after, at, nil
+	return revised(after, changes), nil
 }
 
 // A notReplaced says for people why a text was not replaced; what it wraps says it for a
@@ -239,6 +173,8 @@ func (n *notReplaced) Error() string {
 		return fmt.Sprintf("the old text %q is in the file %d times: give more of what surrounds it, or %s", n.old, len(n.Lines), n.hint)
 	case edit.Unchanged:
 		return fmt.Sprintf("the old text %q is the same as the new one", n.old)
+	case edit.Changed:
+		return fmt.Sprintf("the old text %q is not there any more: it has changed since it was read", n.old)
 	}
 	return fmt.Sprintf("the old text %q is not in the file", n.old)
 }

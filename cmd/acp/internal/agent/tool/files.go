@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
@@ -54,6 +55,9 @@ func (f *Files) Read(out *acp.Output, path string) (text string, stale bool, err
 	if err == nil && text == "" && errors.Is(diskErr, fs.ErrNotExist) {
 		return "", false, fs.ErrNotExist // some editors say that of a file that does not exist
 	}
+	if err == nil && diskErr == nil && !utf8.ValidString(disk) && plain(unixLines(text)) == plain(unixLines(disk)) {
+		text = disk // what is no UTF-8 cannot be sent
+	}
 	if err == nil && diskErr == nil && unixLines(text) == unixLines(disk)+"\n" {
 		text = disk // some send a line too many
 	}
@@ -94,6 +98,11 @@ func (f *Files) keep(path string, p pair) {
 		f.seen = map[string]pair{}
 	}
 	f.seen[path] = p
+}
+
+// plain is a text without what is no UTF-8, or stands for it.
+func plain(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\uFFFD", "")
 }
 
 // unixLines is a text with the line ends that editors have in memory.

@@ -163,7 +163,7 @@ func TestPatch(t *testing.T) {
 		return use(Patch, string(in))
 	}
 	res := patch("*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n*** Add File: new/b.txt\n+b\n*** Delete File: gone.txt\n*** Update File: old.txt\n*** Move to: moved.txt\n@@\n-name\n+other\n*** End Patch\n")
-	has(t, res.Said, "Changed `a.txt`.", "Created `new/b.txt` with 1 line.", "Deleted `gone.txt`.", "Created `moved.txt`", "Deleted `old.txt`.")
+	has(t, res.Said, "Changed `a.txt`: line 2.", "Created `new/b.txt` with 1 line.", "Deleted `gone.txt`.", "Moved `old.txt` to `moved.txt`: line 1.")
 	for name, want := range map[string]string{"a.txt": "one\n2\nthree\n", "new/b.txt": "b\n", "moved.txt": "other\n", "gone.txt": "", "old.txt": ""} {
 		data, err := os.ReadFile(filepath.Join(b.cwd, name))
 		if string(data) != want || want == "" && !errors.Is(err, fs.ErrNotExist) {

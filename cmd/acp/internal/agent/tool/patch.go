@@ -3,9 +3,11 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/goacp/acp"
@@ -51,36 +53,46 @@ func runPatch(ctx context.Context, env Env, input json.RawMessage) (Result, erro
 			return Result{}, fmt.Errorf("nothing was changed: %w", err)
 		}
 	}
-	var said []string
+	var said, text []string
 	for i, f := range patch.Files {
 		res := patchFile(ctx, env, f, places[i])
-		said = append(said, res.Said)
+		if res.Text == "" {
+			res.Text = res.Said
+		}
+		said, text = append(said, res.Said), append(text, strings.TrimSuffix(res.Text, "\n"))
 		if res.Status != acp.ToolCallStatusCompleted {
 			if left := len(patch.Files) - i - 1; left > 0 {
-				said = append(said, fmt.Sprintf("%s of the patch were not changed.", prose.Count(left, "further file")))
+				more := fmt.Sprintf("%s of the patch were not changed.", prose.Count(left, "further file"))
+				said, text = append(said, more), append(text, more)
 			}
-			res.Said = strings.Join(said, "\n")
-			if res.Text != "" {
-				res.Text = strings.Join(append(said[:i:i], res.Text), "\n")
-			}
+			res.Said, res.Text = strings.Join(said, "\n"), bounded(strings.Join(text, "\n"), 0)
 			return res, nil
 		}
 	}
-	return Result{Said: strings.Join(said, "\n"), Status: acp.ToolCallStatusCompleted}, nil
+	return Result{Said: strings.Join(said, "\n"), Text: bounded(strings.Join(text, "\n"), 0), Status: acp.ToolCallStatusCompleted}, nil
 }
 
 // fits checks a change against the file as it is.
 func fits(env Env, f edit.FilePatch, p place) error {
-	text, err := env.Output().ReadFile(p.path)
+	text, gone, err := current(env, p)
 	switch {
-	case f.Do == edit.Add && err == nil:
+	case err != nil:
+		return p.wrap(err)
+	case f.Do == edit.Add && !gone:
 		return fmt.Errorf("%s exists already: update it", p.shown)
 	case f.Do == edit.Add:
 		return nil
-	case err != nil:
-		return p.wrap(err)
-	case f.Do == edit.Update:
-		if _, _, err := edit.ApplyHunks(p.shown, text, f.Hunks); err != nil {
+	case gone:
+		return missing(env, p)
+	}
+	if err := writable(p); err != nil {
+		return err
+	}
+	if f.Do == edit.Update {
+		if _, err := hunks(env, text, f, p); err != nil {
+			if r, ok := errors.AsType[*edit.Refusal](err); ok && r.Near != nil {
+				env.Served().Show(p.real, text, r.Near.Shown()...)
+			}
 			return err
 		}
 	}
@@ -92,6 +104,9 @@ func fits(env Env, f edit.FilePatch, p place) error {
 		if _, err := os.Lstat(to.path); err == nil {
 			return fmt.Errorf("%s exists already", to.shown)
 		}
+		if info, err := os.Lstat(p.path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%s is a link: name the file that it leads to", p.shown)
+		}
 	}
 	return nil
 }
@@ -100,92 +115,146 @@ func fits(env Env, f edit.FilePatch, p place) error {
 func patchFile(ctx context.Context, env Env, f edit.FilePatch, p place) Result {
 	switch {
 	case f.Do == edit.Delete:
-		return remove(ctx, env, p, "")
+		return remove(ctx, env, p)
 	case f.Do == edit.Add:
-		return change(ctx, env, "patch", "Write "+p.shown, p, func(_ string, created bool) (string, []uint32, error) {
+		return change(ctx, env, "patch", "Write "+p.shown, p, func(_ string, created bool) (revision, error) {
 			if !created {
-				return "", nil, fs.ErrExist
+				return revision{}, fs.ErrExist
 			}
-			return f.Text, []uint32{1}, nil
+			return revision{after: f.Text, at: []uint32{1}}, nil
 		})
 	case f.To == "":
-		return change(ctx, env, "patch", "Edit "+p.shown, p, func(before string, created bool) (string, []uint32, error) {
+		return change(ctx, env, "patch", "Edit "+p.shown, p, func(before string, created bool) (revision, error) {
 			if created {
-				return "", nil, fs.ErrNotExist
+				return revision{}, missing(env, p)
 			}
-			return hunks(before, f)
+			return hunks(env, before, f, p)
 		})
 	}
 	to, err := find(env, f.To)
 	if err != nil {
-		return Result{Said: prose.Sentence(err.Error()) + ".", Status: acp.ToolCallStatusFailed, Err: err}
+		return failure(err)
 	}
-	before, err := env.Output().ReadFile(p.path)
-	var after string
-	if err == nil {
-		after, _, err = hunks(before, f)
-	}
-	if err != nil {
-		return Result{Said: prose.Sentence(prose.Error(p.wrap(err))) + ".", Status: acp.ToolCallStatusFailed, Err: err}
-	}
-	res := change(ctx, env, "patch", "Write "+to.shown, to, func(_ string, created bool) (string, []uint32, error) {
-		if !created {
-			return "", nil, fs.ErrExist
-		}
-		return after, []uint32{1}, nil
+	c := begin(ctx, env, acp.ToolCall{
+		Name: "patch", Title: prose.OneLine("Move "+p.shown+" to "+to.shown, 200), Kind: acp.ToolKindMove, Status: acp.ToolCallStatusPending,
+		Locations: []acp.ToolCallLocation{{Path: p.path}, {Path: to.path}},
 	})
-	if res.Status != acp.ToolCallStatusCompleted {
-		return res
-	}
-	gone := remove(ctx, env, p, before)
-	gone.Said = res.Said + "\n" + gone.Said
-	return gone
-}
-
-func hunks(before string, f edit.FilePatch) (string, []uint32, error) {
-	after, changes, err := edit.ApplyHunks(f.Path, before, f.Hunks)
+	said, err := c.move(f, p, to)
 	if err != nil {
-		return "", nil, err
+		return c.failed(p.wrap(err))
 	}
-	at := make([]uint32, len(changes))
-	for i, c := range changes {
-		at[i] = uint32(c.Line)
-	}
-	return after, at, nil
+	return c.done(said)
 }
 
-// remove deletes a file, if that is permitted and, unless want is empty, its text is that.
-func remove(ctx context.Context, env Env, p place, want string) Result {
+// hunks returns what an update makes of a file.
+func hunks(env Env, before string, f edit.FilePatch, p place) (revision, error) {
+	if binary(before) {
+		return revision{}, fmt.Errorf("%s is not text", p.shown)
+	}
+	after, changes, err := edit.ApplyHunks(f.Path, before, f.Hunks, env.Served().File(p.real, before))
+	if err != nil {
+		return revision{}, err
+	}
+	return revised(after, changes), nil
+}
+
+// move changes a file and gives it another path. It stays the same file: its mode, its owner
+// and other names of it stay.
+func (c *call) move(f edit.FilePatch, p, to place) (string, error) {
+	if err := c.permitPlace(p); err != nil {
+		return "", err
+	}
+	before, gone, err := c.current(p)
+	if err != nil {
+		return "", err
+	}
+	if gone {
+		return "", missing(c.env, p)
+	}
+	r, err := hunks(c.env, before, f, p)
+	if err != nil {
+		return "", err
+	}
+	_ = c.h.Change(acp.FileChange{Path: to.path, MovedFrom: p.path, Before: before, After: r.after})
+	if err := c.permit(mayChange(p, "Move "+p.shown+" to "+to.shown+"?", using(acp.ToolKindDelete, p))); err != nil {
+		return "", err
+	}
+	if err := c.permit(mayChange(to, "Create "+to.shown+"?", using(acp.ToolKindEdit, to))); err != nil {
+		return "", err
+	}
+	c.status(acp.ToolCallStatusInProgress)
+	if err := c.unchanged(p, before, false); err != nil {
+		return "", err
+	}
+	if err := c.unchanged(to, "", true); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(to.path), 0o777); err != nil {
+		return "", err
+	}
+	if err := c.env.Intend(Intent{Path: p.path, Before: before, Deleted: true}); err != nil {
+		return "", err
+	}
+	if err := c.env.Intend(Intent{Path: to.path, After: r.after, Created: true}); err != nil {
+		return "", err
+	}
+	if err := os.Rename(p.path, to.path); err != nil {
+		return "", err
+	}
+	c.env.Served().Move(p.real, to.real)
+	if r.after != before {
+		if err := c.write(to, before, r); err != nil {
+			return "", err
+		}
+	}
+	return c.say(fmt.Sprintf("Moved %s to %s", prose.Inline(p.shown), prose.Inline(to.shown)), to, r, false), nil
+}
+
+// remove deletes a file, if that is permitted.
+func remove(ctx context.Context, env Env, p place) Result {
 	c := begin(ctx, env, acp.ToolCall{
 		Name: "patch", Title: prose.OneLine("Delete "+p.shown, 200), Kind: acp.ToolKindDelete, Status: acp.ToolCallStatusPending,
 		Locations: []acp.ToolCallLocation{{Path: p.path}},
 	})
-	before, missing, err := c.current(p)
-	switch {
-	case err != nil:
-		return c.failed(p.wrap(err))
-	case missing:
-		return c.failed(p.wrap(fs.ErrNotExist))
-	case want != "" && before != want:
-		return c.failed(fmt.Errorf("%s was changed by somebody else meanwhile; it was not deleted", p.shown))
-	}
-	_ = c.h.Change(acp.FileChange{Path: p.path, Before: before, Deleted: true})
-	asked, always := AboutEdit, "changes to files of the session"
-	if !p.inside {
-		asked, always = AboutWrite, "changes to files outside the session's directories"
-	}
-	err = c.permit(Question{
-		Permission: acp.Permission{Title: "Delete " + p.shown + "?"}, About: asked, Always: always, Request: using(acp.ToolKindDelete, p),
-	})
-	if err == nil {
-		err = env.Intend(Intent{Path: p.path, Before: before, Deleted: true})
-	}
-	if err == nil {
-		c.status(acp.ToolCallStatusInProgress)
-		err = os.Remove(p.path)
-	}
+	said, err := c.remove(p)
 	if err != nil {
 		return c.failed(p.wrap(err))
 	}
-	return c.done(fmt.Sprintf("Deleted %s.", prose.Inline(p.shown)))
+	return c.done(said)
+}
+
+func (c *call) remove(p place) (string, error) {
+	before, gone, err := c.current(p)
+	if err != nil {
+		return "", err
+	}
+	if gone {
+		return "", missing(c.env, p)
+	}
+	if err := writable(p); err != nil {
+		return "", err
+	}
+	if known := c.env.Served().File(p.real, before); known.Stale() {
+		if err, ok := errors.AsType[*unread](overwrites(p, before, known)); ok {
+			c.env.Served().Show(p.real, before, err.shown...)
+			return "", err
+		}
+	}
+	_ = c.h.Change(acp.FileChange{Path: p.path, Before: before, Deleted: true})
+	q := mayChange(p, "Delete "+p.shown+"?", using(acp.ToolKindDelete, p))
+	if err := c.permit(q); err != nil {
+		return "", err
+	}
+	if err := c.unchanged(p, before, false); err != nil {
+		return "", err
+	}
+	if err := c.env.Intend(Intent{Path: p.path, Before: before, Deleted: true}); err != nil {
+		return "", err
+	}
+	c.status(acp.ToolCallStatusInProgress)
+	if err := os.Remove(p.path); err != nil {
+		return "", err
+	}
+	c.env.Served().Move(p.real, "")
+	return fmt.Sprintf("Deleted %s.", prose.Inline(p.shown)), nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -60,6 +62,9 @@ func read(ctx context.Context, env Env, input json.RawMessage) (Result, error) {
 		Name: "read", Title: prose.OneLine(title, 200), Kind: acp.ToolKindRead, Locations: []acp.ToolCallLocation{where},
 	})
 	said, err := c.showFile(p, in.From, in.Lines)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = missing(env, p)
+	}
 	if err != nil {
 		return c.failed(p.wrap(err)), nil
 	}
@@ -123,11 +128,13 @@ func (c *call) showFile(p place, from, lines uint32) (string, error) {
 		if from > 1 {
 			return fmt.Sprintf("%s has no line %d.", prose.Inline(p.shown), from), nil
 		}
+		c.served(p, 1, "", "")
 		return prose.Inline(p.shown) + " is empty.", nil
 	}
 	last := first + uint32(n) - 1
 	content := prose.Code(language(p.path), shown)
 	c.found = bounded(shown, 0)
+	c.served(p, int(first), shown, c.found)
 	if cut || len(c.found) > MaxText {
 		c.found += fmt.Sprintf("\n[lines %d-%d; there are more]", first, last)
 	}
@@ -236,7 +243,7 @@ func binary(text string) bool {
 	if strings.IndexByte(start, 0) >= 0 {
 		return true
 	}
-	return !utf8.ValidString(strings.ToValidUTF8(start, "")) || strings.Count(strings.ToValidUTF8(start, "\uFFFD"), "\uFFFD") > len(start)/10
+	return !utf8.ValidString(strings.ToValidUTF8(start, "")) || strings.Count(strings.ToValidUTF8(start, "\uFFFD"), "\uFFFD") > len(start)/3
 }
 
 // language guesses the language of a block of code by the name of the file.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 )
 
 // Bounds of a search. At each of them it says so.
@@ -188,6 +189,12 @@ func (s *search) file(root, rel string) {
 		shown = path
 	}
 	n, found := uint32(0), false
+	var lines []served.Range // that are shown as they are
+	defer func() {
+		if real, err := realPath(path); err == nil && len(lines) > 0 {
+			s.env.Served().Glimpse(real, string(data), lines...)
+		}
+	}()
 	for line := range strings.Lines(string(data)) {
 		n++
 		if n%1000 == 0 && s.ctx.Err() != nil {
@@ -201,7 +208,11 @@ func (s *search) file(root, rel string) {
 			found = true
 			s.hits++
 		}
-		fmt.Fprintf(&s.out, "%s:%d: %s\n", prose.OneLine(shown, 1000), n, shortened(line))
+		said := shortened(line)
+		fmt.Fprintf(&s.out, "%s:%d: %s\n", prose.OneLine(shown, 1000), n, said)
+		if said == line && s.out.Len() < MaxText {
+			lines = append(lines, served.Range{From: int(n), N: 1})
+		}
 		if len(s.locations) < maxLocations {
 			s.locations = append(s.locations, acp.ToolCallLocation{Path: path, Line: new(n)})
 		}

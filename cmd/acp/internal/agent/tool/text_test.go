@@ -25,7 +25,8 @@ func TestReplace(t *testing.T) {
 		{"xb\nab", []Replacement{{Old: "b\n", New: "c\n"}, {Old: "b\n", New: "d\n"}}, false, "xc\nad", []uint32{1, 2}, ""},
 		{"b b", []Replacement{{Old: "b\n", New: "x\n"}}, false, "b x", []uint32{1}, ""},
 	} {
-		got, at, err := replace(test.text, test.rs, test.all, "set all")
+		r, err := replace(test.text, test.rs, test.all, "set all", nil)
+		got, at := r.after, r.at
 		if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%q: %q, %v", test.text, got, err)
 		}
@@ -93,9 +94,9 @@ func FuzzTools(f *testing.F) {
 		f.Add(s, "text\n"+s)
 	}
 	f.Fuzz(func(t *testing.T, s, text string) {
-		if after, at, err := replace(text, []Replacement{{Old: s, New: "x"}}, false, ""); err == nil && s != "" {
-			if len(at) != 1 || at[0] == 0 || strings.Count(after, "x") < 1 {
-				t.Errorf("%q in %q: %q at %d", s, text, after, at)
+		if r, err := replace(text, []Replacement{{Old: s, New: "x"}}, false, "", nil); err == nil && s != "" {
+			if len(r.at) == 0 || r.at[0] == 0 || strings.Count(r.after, "x") < 1 {
+				t.Errorf("%q in %q: %q at %d", s, text, r.after, r.at)
 			}
 		}
 		if re := globRegexp(s); re != nil {

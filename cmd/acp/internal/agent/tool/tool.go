@@ -22,6 +22,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/agent/edit"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 	"github.com/goacp/acp/cmd/acp/internal/withheld"
 )
 
@@ -72,6 +73,8 @@ type Env interface {
 	Background()
 	// Files reconciles the client's files with those on disk; nil if it lends none.
 	Files() *Files
+	// Served is what the model knows of files; nil if there is none, as for what people type.
+	Served() *served.Record
 	// MCP keeps the connections to the session's MCP servers.
 	MCP() *Servers
 	// Skill returns the directory of a skill.
@@ -251,9 +254,17 @@ func (c *call) failed(err error) Result {
 		return c.cancelled("")
 	}
 	Fail(c.h, err)
+	return failure(err)
+}
+
+// failure is the result of a call that has failed.
+func failure(err error) Result {
 	res := Result{Said: prose.Sentence(prose.Error(err)) + ".", Status: acp.ToolCallStatusFailed, Err: err}
 	if r, ok := errors.AsType[*edit.Refusal](err); ok {
 		res.Text = bounded(r.Error(), 0)
+	}
+	if r, ok := errors.AsType[*unread](err); ok {
+		res.Text = bounded(r.full(), 0)
 	}
 	return res
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 	"github.com/goacp/acp/cmd/acp/internal/withheld"
 	"github.com/goacp/acp/internal/leaktest"
 )
@@ -28,6 +29,7 @@ type bench struct {
 	session *acp.AgentSession
 	jobs    Jobs
 	files   *Files
+	served  *served.Record
 	web     *http.Client
 	cwd     string
 	ignores bool
@@ -43,6 +45,7 @@ func (b *bench) Session() *acp.AgentSession   { return b.session }
 func (b *bench) Jobs() *Jobs                  { return &b.jobs }
 func (b *bench) Background()                  {}
 func (b *bench) Files() *Files                { return b.files }
+func (b *bench) Served() *served.Record       { return b.served }
 func (b *bench) MCP() *Servers                { return nil }
 func (b *bench) Skill(name string) (string, bool) {
 	return filepath.Join(b.cwd, "skills", name), name == "known"
@@ -138,7 +141,7 @@ func TestTools(t *testing.T) {
 			said: "1 file found. Left out, since a rule forbids reading: 1 file.", status: done},
 		{name: "find", input: `{"glob":"none"}`, said: "0 files found.", status: done},
 		{name: "find", input: `{"glob":""}`, err: "makes no sense"},
-		{name: "edit", input: `{"path":"a.txt","edits":[{"old":"two","new":"2"}]}`, said: "Changed `a.txt`.", status: done, asked: []About{AboutEdit}},
+		{name: "edit", input: `{"path":"a.txt","edits":[{"old":"two","new":"2"}]}`, said: "Changed `a.txt`: line 2.", status: done, asked: []About{AboutEdit}},
 		{name: "edit", input: `{"path":"a.txt","edits":[{"old":"two","new":"2"},{"old":"four","new":"4"}]}`,
 			said: "`a.txt`: the old text \"four\" is not in the file.", status: failed},
 		{name: "edit", input: `{"path":"a.txt","edits":[{"old":"t","new":"x"}]}`,

@@ -1,0 +1,251 @@
+package tool
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
+)
+
+// reader is a bench whose tools are used by a model.
+func reader(t *testing.T) (*bench, func(Tool, any) Result) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{cwd: dir, served: new(served.Record)}
+	use := b.sessionOf(t, &acp.Client{MaxVersion: 2})
+	return b, func(tool Tool, in any) Result {
+		t.Helper()
+		data, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return use(tool, string(data))
+	}
+}
+
+// is holds that a file has a text.
+func (b *bench) is(t *testing.T, name, want string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(b.cwd, name))
+	if err != nil || string(data) != want {
+		t.Errorf("%s is %q, %v; want %q", name, data, err, want)
+	}
+}
+
+func oneEdit(path, old, now string) EditInput {
+	return EditInput{Path: path, Edits: []Replacement{{Old: old, New: now}}}
+}
+
+// TestTwin: an edit whose place has changed since it was read is not made in a twin of it.
+func TestTwin(t *testing.T) {
+	const was = "class A:\n    def save(self):\n        self.db.commit()\n        self.log(\"saved\")\n\nclass B:\n    def run(self):\n        if x:\n            self.db.commit()\n            self.log(\"saved\")\n"
+	const old = "            self.db.commit()\n            self.log(\"saved\")\n"
+	now := strings.Replace(was, "            self.log(\"saved\")", "            self.log(\"finished it\")", 1)
+	for _, tool := range []string{"edit", "patch"} {
+		b, use := reader(t)
+		b.write(t, "a.py", was)
+		use(Read, ReadInput{Path: "a.py"})
+		b.write(t, "a.py", now)
+		res := Result{}
+		if tool == "edit" {
+			res = use(Edit, oneEdit("a.py", old, "x\n"))
+		} else {
+			res = use(Patch, PatchInput{"*** Begin Patch\n*** Update File: a.py\n@@\n-            self.db.commit()\n-            self.log(\"saved\")\n+x\n*** End Patch"})
+		}
+		if res.Status == acp.ToolCallStatusCompleted {
+			t.Errorf("%s: %s", tool, res.Said)
+		}
+		has(t, res.Text+res.Said, "somebody else has changed what you were shown", "10|             self.log(\"finished it\")")
+		b.is(t, "a.py", now)
+	}
+}
+
+// TestWhere: a result says where it was and how it was found, and shows what is there now.
+func TestWhere(t *testing.T) {
+	b, use := reader(t)
+	b.write(t, "a.py", "a\nb\nclass A:\n    def save(self):\n        pass\nc\nd\ne\nf\n")
+	use(Read, ReadInput{Path: "a.py"})
+	res := use(Edit, oneEdit("a.py", "def save(self):\n    pass\n", "def save(self):\n    done()\n    pass\n"))
+	if want := "Changed `a.py`: line 5 (indentation differed by 4).\n2| b\n3| class A:\n4|     def save(self):\n5|         done()\n6|         pass\n7| c\n8| d\n"; res.Text != want {
+		t.Errorf("%q, want %q", res.Text, want)
+	}
+	res = use(Edit, oneEdit("a.py", "def save(self):\n    pass\n", "def save(self):\n    done()\n    pass\n"))
+	has(t, res.Said, "`a.py` is like that already: line 5 (you have made this edit already).")
+	res = use(Edit, EditInput{Path: "a.py", Edits: []Replacement{{Old: "a\nb\n", New: ""}, {Old: "c\n", New: "1\n2\n"}}})
+	has(t, res.Text, "Changed `a.py`: line 1, lines 5-6.\n1| class A:\n")
+}
+
+// TestGuard: what somebody else has written is not overwritten by a text that does not know
+// of it.
+func TestGuard(t *testing.T) {
+	b, use := reader(t)
+	write := func(text string) Result { t.Helper(); return use(Write, WriteInput{"u.txt", text}) }
+	refused := func(res Result, wants ...string) {
+		t.Helper()
+		if res.Status == acp.ToolCallStatusCompleted {
+			t.Errorf("not refused: %s", res.Said)
+		}
+		has(t, res.Said+"\n"+res.Text, wants...)
+	}
+	b.write(t, "u.txt", "v1\n")
+	refused(write("v2\n"), "exists, and you have not read it; nothing was written: read all of it first")
+	b.is(t, "u.txt", "v1\n")
+	use(Read, ReadInput{Path: "u.txt"})
+	b.write(t, "u.txt", "v1\nUSER LINE\n")
+	refused(write("v2\n"), "has changed since you read it; nothing was written", "+USER LINE")
+	b.is(t, "u.txt", "v1\nUSER LINE\n")
+	has(t, write("v2\nUSER LINE\n").Said, "Changed `u.txt`: line 1.") // the difference was shown
+	has(t, write("v3\nUSER LINE\n").Said, "Changed `u.txt`")          // its own
+	b.write(t, "u.txt", "v3\n")                                       // a line was removed
+	refused(write("v4\nUSER LINE\n"), "-USER LINE")
+	has(t, write("v4\n").Said, "Changed")
+	b.write(t, "u.txt", "") // all was
+	refused(write("v5\n"), "-v4")
+	has(t, write("v5\n").Said, "Changed")
+
+	// Parts.
+	b.write(t, "p.txt", strings.Repeat("line\n", 9))
+	use(Read, ReadInput{Path: "p.txt", From: 2, Lines: 3})
+	res := use(Write, WriteInput{"p.txt", "x\n"})
+	refused(res, "Of p.txt you have read only lines 2-4 of 9; nothing was written")
+	use(Read, ReadInput{Path: "p.txt", From: 5})
+	use(Read, ReadInput{Path: "p.txt", Lines: 1})
+	has(t, use(Write, WriteInput{"p.txt", "x\n"}).Said, "Changed `p.txt`")
+	// A search is not enough, but counts.
+	b.write(t, "s.txt", "one\nneedle\n")
+	use(Search, SearchInput{Pattern: "needle"})
+	refused(use(Write, WriteInput{"s.txt", "x\n"}), "you have read only line 2 of 2")
+	has(t, use(Edit, oneEdit("s.txt", "needle  \n", "pin\n")).Said, "Changed")
+	// An edit of what was not read whole.
+	b.write(t, "e.txt", "one\ntwo\n")
+	has(t, use(Edit, oneEdit("e.txt", "two", "2")).Said, "Changed `e.txt`: line 2.")
+	b.write(t, "e.txt", "one\n2\nthree\n")
+	refused(use(Write, WriteInput{"e.txt", "x\n"}), "has changed since you read it", "+three")
+	// An empty file has nothing to lose.
+	b.write(t, "empty.txt", "")
+	has(t, use(Write, WriteInput{"empty.txt", "x\n"}).Said, "Changed `empty.txt`")
+	has(t, use(Edit, oneEdit("empty.txt", "", "x")).Said, "use write")
+	// Deleting is as writing.
+	b.write(t, "d.txt", "one\n")
+	use(Read, ReadInput{Path: "d.txt"})
+	b.write(t, "d.txt", "one\nUSER\n")
+	refused(use(Patch, PatchInput{"*** Begin Patch\n*** Delete File: d.txt\n*** End Patch"}), "+USER")
+	b.is(t, "d.txt", "one\nUSER\n")
+}
+
+// TestAsLeft: line ends, byte-order marks, the last line and bytes that are no UTF-8 stay as
+// they are.
+func TestAsLeft(t *testing.T) {
+	for _, tc := range []struct{ name, before, text, want, says string }{
+		{"CRLF", "a\r\nb\r\n", "a\nc\n", "a\r\nc\r\n", "CRLF"},
+		{"CRLF, one line", "a\r\n", "b", "b\r\n", "CRLF"},
+		{"CRLF as it is", "a\r\nb\r\n", "a\r\nc\r\n", "a\r\nc\r\n", ""},
+		{"LF", "a\nb\n", "a\nc\n", "a\nc\n", ""},
+		{"byte-order mark", "\ufeffa\n", "b\n", "\ufeffb\n", "byte-order mark"},
+		{"no end", "a", "b\n", "b", "does not end"},
+		{"end", "a\n", "b", "b\n", ""},
+		{"emptied", "a\n", "", "", ""},
+	} {
+		b, use := reader(t)
+		b.write(t, "f", tc.before)
+		use(Read, ReadInput{Path: "f"})
+		res := use(Write, WriteInput{"f", tc.text})
+		has(t, res.Said, "Changed", tc.says)
+		b.is(t, "f", tc.want)
+	}
+	b, use := reader(t)
+	b.write(t, "latin1", "name = caf\xe9\nnext\n")
+	has(t, use(Read, ReadInput{Path: "latin1"}).Text, "caf\uFFFD")
+	has(t, use(Write, WriteInput{"latin1", "x\n"}).Said, "is not UTF-8")
+	has(t, use(Edit, oneEdit("latin1", "next", "other")).Said, "Changed `latin1`: line 2.")
+	b.is(t, "latin1", "name = caf\xe9\nother\n")
+	has(t, use(Patch, PatchInput{"*** Begin Patch\n*** Update File: latin1\n@@\n-other\n+more\n*** End Patch"}).Said, "Changed `latin1`: line 2.")
+	b.write(t, "binary", "a\x00b\n")
+	for _, res := range []Result{
+		use(Read, ReadInput{Path: "binary"}), use(Edit, oneEdit("binary", "b", "c")),
+		use(Patch, PatchInput{"*** Begin Patch\n*** Update File: binary\n@@\n-b\n+c\n*** End Patch"}),
+	} {
+		has(t, res.Said, "is not text")
+	}
+}
+
+// TestModes: modes, links and read-only files stay as they are, also when a file moves.
+func TestModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes are of another kind")
+	}
+	b, use := reader(t)
+	at := func(name string) string { return filepath.Join(b.cwd, name) }
+	mode := func(name string, want fs.FileMode) {
+		t.Helper()
+		if info, err := os.Stat(at(name)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	b.write(t, "run.sh", "echo one\n")
+	if err := errors.Join(os.Chmod(at("run.sh"), 0o755), os.Link(at("run.sh"), at("other")), os.Symlink("run.sh", at("link"))); err != nil {
+		t.Fatal(err)
+	}
+	has(t, use(Patch, PatchInput{"*** Begin Patch\n*** Update File: link\n*** Move to: new/go.sh\n@@\n-echo one\n+echo two\n*** End Patch"}).Said, "is a link")
+	has(t, use(Edit, oneEdit("link", "one", "1")).Said, "Changed")
+	b.is(t, "other", "echo 1\n")
+	if target, err := os.Readlink(at("link")); err != nil || target != "run.sh" {
+		t.Errorf("%s, %v", target, err)
+	}
+	res := use(Patch, PatchInput{"*** Begin Patch\n*** Update File: run.sh\n*** Move to: new/go.sh\n@@\n-echo 1\n+echo two\n*** End Patch"})
+	has(t, res.Text, "Moved `run.sh` to `new/go.sh`: line 1.\n1| echo two")
+	mode("new/go.sh", 0o755)
+	b.is(t, "new/go.sh", "echo two\n")
+	b.is(t, "other", "echo two\n")
+	has(t, use(Write, WriteInput{"new/go.sh", "echo three\n"}).Said, "Changed") // its knowledge moves, too
+	mode("new/go.sh", 0o755)
+	if _, err := os.Lstat(at("run.sh")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+
+	b.write(t, "ro.txt", "a\n")
+	if err := os.Chmod(at("ro.txt"), 0o444); err != nil {
+		t.Fatal(err)
+	}
+	use(Read, ReadInput{Path: "ro.txt"})
+	for _, res := range []Result{
+		use(Edit, oneEdit("ro.txt", "a", "b")), use(Write, WriteInput{"ro.txt", "b\n"}),
+		use(Patch, PatchInput{"*** Begin Patch\n*** Update File: ro.txt\n@@\n-a\n+b\n*** End Patch"}),
+		use(Patch, PatchInput{"*** Begin Patch\n*** Update File: ro.txt\n*** Move to: rw.txt\n*** End Patch"}),
+		use(Patch, PatchInput{"*** Begin Patch\n*** Delete File: ro.txt\n*** End Patch"}),
+	} {
+		has(t, res.Said, "is read-only (mode 0444)")
+	}
+	b.is(t, "ro.txt", "a\n")
+}
+
+// TestMeant: a file that does not exist is joined by those that may be meant.
+func TestMeant(t *testing.T) {
+	b, use := reader(t)
+	if err := os.MkdirAll(filepath.Join(b.cwd, "src", "deep"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"src/parser.go", "src/parse.go", "src/deep/lexer.go", "secret_parser.go"} {
+		b.write(t, name, "x\n")
+	}
+	b.deny = "secret"
+	has(t, use(Read, ReadInput{Path: "src/parsr.go"}).Said, "there is no such file; perhaps you mean `src/parser.go`, `src/parse.go`.")
+	has(t, use(Edit, oneEdit("lexer.go", "x", "y")).Said, "perhaps you mean `src/deep/lexer.go`.")
+	has(t, use(Patch, PatchInput{"*** Begin Patch\n*** Delete File: src/Lexer.go\n*** End Patch"}).Said, "perhaps you mean `src/deep/lexer.go`")
+	if res := use(Read, ReadInput{Path: "zzz"}); res.Said != "`zzz`: there is no such file." {
+		t.Error(res.Said)
+	}
+	if res := use(Read, ReadInput{Path: "secret_parsers.go"}); strings.Contains(res.Said, "mean") {
+		t.Errorf("what a rule hides is said: %s", res.Said)
+	}
+}
