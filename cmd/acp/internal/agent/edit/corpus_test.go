@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -185,36 +186,64 @@ func (c *mutation) tabs(n int) bool {
 // who has the same version.
 func sources(t *testing.T, most int) []string {
 	t.Helper()
-	goroot := build.Default.GOROOT
-	if goroot == "" { // with -trimpath
-		out, err := exec.Command("go", "env", "GOROOT").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		goroot = strings.TrimSpace(string(out))
-	}
 	var all []string
 	for _, root := range []string{"net", "encoding", "go", "cmd/vet", "text", "html"} {
-		n := 0
-		root = filepath.Join(goroot, "src", filepath.FromSlash(root))
-		err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return nil // GOROOT may be incomplete
-			}
-			if d.IsDir() && p != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" || d.Name() == "testdata") {
-				return fs.SkipDir
-			}
-			if n < most/3+1 && strings.HasSuffix(p, ".go") {
-				if data, err := os.ReadFile(p); err == nil && len(data) > 500 && len(data) < 200_000 {
-					all = append(all, string(data))
-					n++
-				}
-			}
-			return nil
-		})
+		all = append(all, textsIn(t, filepath.Join(goroot(t), "src", filepath.FromSlash(root)), most/3+1, ".go")...)
+	}
+	return all
+}
+
+// otherSources returns files of other languages: what the Go distribution has of them, and,
+// where they are installed, the libraries of Python, Perl and Node.
+func otherSources(t *testing.T, most int) []string {
+	t.Helper()
+	var all []string
+	roots := []string{goroot(t)}
+	for _, pattern := range []string{"/usr/lib/python3*", "/usr/share/perl/5*", "/usr/lib/node_modules", "/usr/share/nodejs", "/usr/local/lib/node_modules"} {
+		found, _ := filepath.Glob(pattern)
+		roots = append(roots, found...)
+	}
+	for _, root := range roots {
+		all = append(all, textsIn(t, root, most/2+1, ".py", ".js", ".ts", ".pl", ".pm", ".c", ".h", ".s", ".css", ".html", ".yml", ".yaml", ".sh", ".bash", ".json")...)
+	}
+	return all
+}
+
+func goroot(t *testing.T) string {
+	t.Helper()
+	if root := build.Default.GOROOT; root != "" {
+		return root
+	}
+	out, err := exec.Command("go", "env", "GOROOT").Output() // with -trimpath
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// textsIn returns files below a directory with such names.
+func textsIn(t *testing.T, root string, most int, ends ...string) []string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
-			t.Fatal(err)
+			return nil // it may be incomplete
 		}
+		if len(all) >= most {
+			return fs.SkipAll
+		}
+		if d.IsDir() && p != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if d.Type().IsRegular() && slices.Contains(ends, filepath.Ext(p)) {
+			if data, err := os.ReadFile(p); err == nil && len(data) > 500 && len(data) < 200_000 {
+				all = append(all, string(data))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
 }

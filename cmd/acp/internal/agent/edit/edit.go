@@ -141,8 +141,9 @@ const (
 	Missing   Reason = "missing"
 	Ambiguous Reason = "ambiguous"
 	Unchanged Reason = "unchanged"
-	Changed   Reason = "changed" // what the model knows is not there any more
-	Unknown   Reason = "unknown" // it is there but for something, where the model has not looked
+	Changed   Reason = "changed"   // what the model knows is not there any more
+	Forgotten Reason = "forgotten" // the file has changed, and it is not known what of it the model has seen
+	Unknown   Reason = "unknown"   // it is there but for something, where the model has not looked
 )
 
 // A Refusal says why an edit was not made.
@@ -191,6 +192,8 @@ func (r *Refusal) Error() string {
 		said = which + " is not there any more: you have changed it yourself"
 	case r.Reason == Changed:
 		said = which + " is not there any more: somebody else has changed what you were shown"
+	case r.Reason == Forgotten:
+		return fmt.Sprintf("the file has changed since you have read it. What is like %s is in %s\nIf you mean these, make the edit again", which, r.Near)
 	case r.Reason == Unknown:
 		return fmt.Sprintf("%s is in the file but for its %s, in lines that you have not read: %s\nIf you mean these, use them as they are", which, r.How, r.Near)
 	case r.Near == nil:

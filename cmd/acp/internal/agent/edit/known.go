@@ -91,8 +91,9 @@ func (f *file) doubt(e Edit, found []place, known knowledge) *Refusal {
 			}
 		}
 	}
-	if indent, blank := f.indentAt(p.from); known.Lost() && blank && indent > 0 && like.end {
-		return &Refusal{Reason: Changed, Near: f.nearest(e.Old)}
+	from := f.lineAt(p.from)
+	if n := f.lineAt(max(p.from, p.to-1)) - from + 1; known.Lost() && !known.Has(from+known.skip, n) {
+		return &Refusal{Reason: Forgotten, Near: f.region(from-1, n)}
 	}
 	return nil
 }
@@ -136,6 +137,9 @@ func (f *file) guess(e Edit, known knowledge) ([]place, How, *Refusal) {
 			break // which is refused anyway
 		}
 		if !known.Has(p.first+known.skip+1, p.n) {
+			if known.Lost() {
+				return nil, "", &Refusal{Reason: Forgotten, How: how, Near: f.region(p.first, p.n)}
+			}
 			return nil, "", &Refusal{Reason: Unknown, How: how, Near: f.region(p.first, p.n)}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 const (
 	maxGone     = 64        // texts that are not there any more
 	maxGoneSize = 512 << 10 // bytes of them
+	maxBefore   = 2         // texts of the file before that
 	maxMade     = 64        // edits
 	around      = 50        // lines that are kept around one that has gone
 )
@@ -256,13 +257,21 @@ func Moved(line int, spans []patch.Span) int {
 	return line + by
 }
 
-// bound forgets what has gone first.
+// bound forgets what has gone first, and what the file was like before that.
 func (f *File) bound() {
-	size := 0
+	size, texts := 0, 0
+	var last *string
 	for i := len(f.gone) - 1; i >= 0; i-- {
 		if size += len(f.gone[i].Text); size > maxGoneSize || len(f.gone)-i > maxGone {
 			f.gone, f.lost = slices.Clone(f.gone[i+1:]), true
 			return
+		}
+		if b := f.gone[i].before; b != nil && b != last {
+			texts++
+			last = b
+		}
+		if texts > maxBefore {
+			f.gone[i].before = nil
 		}
 	}
 }

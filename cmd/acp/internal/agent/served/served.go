@@ -4,24 +4,30 @@
 // A [Record] is that of a session. The tools that show lines of files put them into it, and
 // those that change files ask it, so that nothing is changed that the model has not seen as
 // it is. The record is kept in the journal of the session as a [State] each time it changes:
-// the hash of the file, and which lines of it are known. The texts are not in there. If a file
-// is not as the journal says when a session is resumed, its lines count as not shown.
+// the hash of the file, which lines of it are known, and what of its text has changed since
+// the state before. The text is not kept of files that are larger than 128 KiB or no UTF-8, nor
+// once there are 16 MiB of texts: if such a file is not as its hash says when a session is
+// resumed, what was shown of it is lost.
 //
-// Bounds: 16 MiB of texts and 4096 files for a session. What was used least recently is
-// forgotten first, and counts as not shown then.
+// Bounds: 32 MiB of texts and 4096 files for a session, 8 MiB for a file with what it was
+// before. What was used least recently is forgotten first, and counts as not shown then.
 package served
 
 import (
 	"slices"
 	"sync"
+	"unicode/utf8"
 )
 
 // Bounds of a record.
 const (
-	MaxSize  = 16 << 20 // bytes of texts
+	MaxSize  = 32 << 20 // bytes of texts
 	MaxFiles = 4096
 	// maxFile bounds a file that is remembered, in bytes.
 	maxFile = MaxSize / 4
+	// maxText bounds a file of which the text is kept, maxKept the texts of all, in bytes.
+	maxText = 128 << 10
+	maxKept = 16 << 20
 )
 
 // A Record is what the model of a session knows of files. Paths are absolute, with links
@@ -36,12 +42,14 @@ type Record struct {
 	files map[string]*entry
 	size  int
 	uses  int64
+	kept  int // bytes of texts
 }
 
 type entry struct {
 	file *File
 	size int
 	used int64
+	said string // the text that the states which were kept lead to; "" if they do not
 }
 
 // A State is what is known of a file, as it is kept.
@@ -52,6 +60,11 @@ type State struct {
 	Seen []Range `json:"seen,omitempty"`
 	Made []Made  `json:"made,omitempty"`
 	Lost bool    `json:"lost,omitempty"`
+	// Text takes the place of a part of the text of the state before, in bytes, or of all of
+	// it if To is -1. It is missing if the text has not changed, or is too large.
+	Text *string `json:"text,omitempty"`
+	From int     `json:"from,omitempty"`
+	To   int     `json:"to,omitempty"`
 }
 
 // File returns what is known of a file that has a text now.
@@ -154,7 +167,26 @@ func (r *Record) Restore(s State) {
 			f.see(l)
 		}
 	}
+	text := ""
+	if was := r.files[s.Path]; was != nil {
+		text = was.said
+	}
+	switch {
+	case s.Text == nil:
+	case s.To == -1:
+		text = *s.Text
+	case s.From >= 0 && s.From <= s.To && s.To <= len(text):
+		text = text[:s.From] + *s.Text + text[s.To:]
+	}
+	if text != "" && Sum(text) == s.Sum && lines(text) == f.of {
+		f.text, f.loaded = text, true
+	} else {
+		text = ""
+	}
 	r.put(s.Path, f, true)
+	if e := r.files[s.Path]; e != nil {
+		e.said = text
+	}
 }
 
 // keep puts a file into the record, and says so if that is new. What the model has not seen
@@ -167,7 +199,37 @@ func (r *Record) keep(path string, f *File, used bool) {
 		slices.Equal(was.file.seen, f.seen) && slices.Equal(was.file.made, f.made) {
 		return
 	}
-	r.say(State{Path: path, Sum: f.sum, Of: f.of, Seen: f.seen, Made: f.made, Lost: lost})
+	s := State{Path: path, Sum: f.sum, Of: f.of, Seen: f.seen, Made: f.made, Lost: lost}
+	if e := r.files[path]; e != nil && e.said != f.text {
+		from, to, piece := splice(e.said, f.text)
+		if used && len(f.text) <= maxText && utf8.ValidString(f.text) && r.kept+len(*piece) <= maxKept {
+			s.From, s.To, s.Text = from, to, piece
+			e.said = f.text
+			r.kept += len(*piece)
+		} else {
+			e.said = ""
+		}
+	}
+	r.say(s)
+}
+
+// splice returns which part of a text has to be replaced, and by what, to make another.
+func splice(old, new string) (from, to int, text *string) {
+	if old == "" {
+		return 0, -1, &new
+	}
+	for from < min(len(old), len(new)) && old[from] == new[from] {
+		from++
+	}
+	end := len(new)
+	for to = len(old); to > from && end > from && old[to-1] == new[end-1]; to-- {
+		end--
+	}
+	piece := new[from:end]
+	if !utf8.ValidString(piece) { // it was cut in the middle of a character
+		return 0, -1, &new
+	}
+	return from, to, &piece
 }
 
 func (r *Record) say(s State) {
@@ -182,11 +244,11 @@ func (r *Record) put(path string, f *File, used bool) {
 		r.files = map[string]*entry{}
 	}
 	if f.size() > maxFile {
-		f = f.forgotten()
+		f = &File{sum: "-"}
 	}
 	e := &entry{file: f, size: f.size()}
 	if was := r.files[path]; was != nil {
-		e.used = was.used
+		e.used, e.said = was.used, was.said
 		r.size -= was.size
 	}
 	if used {

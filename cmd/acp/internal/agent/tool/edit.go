@@ -173,7 +173,7 @@ func (n *notReplaced) Error() string {
 		return fmt.Sprintf("the old text %q is in the file %d times: give more of what surrounds it, or %s", n.old, len(n.Lines), n.hint)
 	case edit.Unchanged:
 		return fmt.Sprintf("the old text %q is the same as the new one", n.old)
-	case edit.Changed:
+	case edit.Changed, edit.Forgotten:
 		return fmt.Sprintf("the old text %q is not there any more: it has changed since it was read", n.old)
 	}
 	return fmt.Sprintf("the old text %q is not in the file", n.old)

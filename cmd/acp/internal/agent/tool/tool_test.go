@@ -30,13 +30,15 @@ type bench struct {
 	jobs    Jobs
 	files   *Files
 	served  *served.Record
-	web     *http.Client
-	cwd     string
-	ignores bool
-	deny    string // a word of paths that a rule denies
-	refuse  bool
-	asked   []About
-	plan    []acp.PlanEntry
+	// meanwhile is called, once, while the user is asked; nil if nothing happens then.
+	meanwhile func()
+	web       *http.Client
+	cwd       string
+	ignores   bool
+	deny      string // a word of paths that a rule denies
+	refuse    bool
+	asked     []About
+	plan      []acp.PlanEntry
 }
 
 func (b *bench) Output() *acp.Output          { return b.out }
@@ -70,6 +72,10 @@ func (b *bench) Judge(req acphost.Request) acphost.Verdict {
 
 func (b *bench) Permit(_ context.Context, _ *acp.ToolCallHandle, q Question) error {
 	b.asked = append(b.asked, q.About)
+	if do := b.meanwhile; do != nil {
+		b.meanwhile = nil
+		do()
+	}
 	if b.refuse || Restricts(b.Judge(q.Request)) {
 		return &Refusal{"not permitted"}
 	}
