@@ -9,7 +9,7 @@
 //	trailing      whole lines, but for blanks at their ends
 //	indentation   and but for one shift of all indentations, or tabs for blanks; the new
 //	              text is shifted likewise
-//	quotes        and but for typographic quotes, dashes and blanks, and bytes that are no
+//	quotes        and but for typographic quotes, dashes and blanks, and bytes that are not
 //	              UTF-8
 //
 // It must be there once, unless all of its places are to be changed. Nothing else is ever

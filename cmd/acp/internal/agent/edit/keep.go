@@ -45,7 +45,7 @@ func (f *file) kept(l string, was []string, first int) string {
 	return indent + strings.Join(n, "") + rest
 }
 
-// units cuts a text into characters. Bytes that follow each other and are no UTF-8 are one.
+// units cuts a text into characters. Bytes that follow each other and are not UTF-8 are one.
 func units(s string) []string {
 	var all []string
 	bad := false

@@ -393,5 +393,5 @@ var folds = strings.NewReplacer(
 	"\u00a0", " ", "\u202f", " ", "\u2009", " ", "\u2007", " ",
 )
 
-// folded returns a text with plain characters. What is no UTF-8 is as it is shown.
+// folded returns a text with plain characters. Bytes that are not UTF-8 are as they are shown.
 func folded(s string) string { return strings.ToValidUTF8(folds.Replace(s), "\uFFFD") }

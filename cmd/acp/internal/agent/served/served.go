@@ -5,7 +5,7 @@
 // those that change files ask it, so that nothing is changed that the model has not seen as
 // it is. The record is kept in the journal of the session as a [State] each time it changes:
 // the hash of the file, which lines of it are known, and what of its text has changed since
-// the state before. The text is not kept of files that are larger than 128 KiB or no UTF-8, nor
+// the state before. The text is not kept of files that are larger than 128 KiB or not UTF-8, nor
 // once there are 16 MiB of texts: if such a file is not as its hash says when a session is
 // resumed, what was shown of it is lost.
 //

@@ -24,7 +24,7 @@ type revision struct {
 	at     []uint32       // the lines, counted from 1, at which the changes begin
 	places []served.Range // what has changed, in the new text
 	where  string         // that in words, with how each place was found
-	note   string         // what is to be said besides
+	note   string         // what else is to be said
 	made   []served.Made  // the edits; none if all of the file was written
 }
 

@@ -56,7 +56,7 @@ func (f *Files) Read(out *acp.Output, path string) (text string, stale bool, err
 		return "", false, fs.ErrNotExist // some editors say that of a file that does not exist
 	}
 	if err == nil && diskErr == nil && !utf8.ValidString(disk) && plain(unixLines(text)) == plain(unixLines(disk)) {
-		text = disk // what is no UTF-8 cannot be sent
+		text = disk // bytes that are not UTF-8 cannot be sent
 	}
 	if err == nil && diskErr == nil && unixLines(text) == unixLines(disk)+"\n" {
 		text = disk // some send a line too many
@@ -100,7 +100,7 @@ func (f *Files) keep(path string, p pair) {
 	f.seen[path] = p
 }
 
-// plain is a text without what is no UTF-8, or stands for it.
+// plain is a text without bytes that are not UTF-8, and what stands for them.
 func plain(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\uFFFD", "")
 }

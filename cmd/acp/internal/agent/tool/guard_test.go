@@ -143,7 +143,7 @@ func TestGuard(t *testing.T) {
 	b.is(t, "d.txt", "one\nUSER\n")
 }
 
-// TestAsLeft: line ends, byte-order marks, the last line and bytes that are no UTF-8 stay as
+// TestAsLeft: line ends, byte-order marks, the last line and bytes that are not UTF-8 stay as
 // they are.
 func TestAsLeft(t *testing.T) {
 	for _, tc := range []struct{ name, before, text, want, says string }{
