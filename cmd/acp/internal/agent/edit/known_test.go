@@ -29,9 +29,9 @@ func TestKnown(t *testing.T) {
 		want     string // or else the reason
 		reason   Reason
 	}{
-		{"the deep twin has changed", swap("            self.log(\"saved\")", "            self.log(\"finished it\")"), shown(twins), deep, "x\n", "", Changed},
-		{"the deep twin has gone", swap(deep, "            pass\n"), shown(twins), deep, "x\n", "", Changed},
-		{"a line has come into the deep twin", swap("            self.log", "            self.more()\n            self.log"), shown(twins), deep, "x\n", "", Changed},
+		{"the deep twin has changed", swap("            self.log(\"saved\")", "            self.log(\"finished it\")"), shown(twins), deep, "            x\n", "", Changed},
+		{"the deep twin has gone", swap(deep, "            pass\n"), shown(twins), deep, "            x\n", "", Changed},
+		{"a line has come into the deep twin", swap("            self.log", "            self.more()\n            self.log"), shown(twins), deep, "            x\n", "", Changed},
 		{"the shallow twin has gone", swap("        self.db.commit()\n        self.log(\"saved\")\n", "        pass\n"), shown(twins),
 			"        self.db.commit()\n        self.log(\"saved\")\n", "x\n", "", Changed},
 		{"one line, shallow, gone", "\tfor {\n\t\tcommit(all)\n\t}\n}\n", shown("\tcommit(all)\n\tfor {\n\t\tcommit(all)\n\t}\n}\n"), "\tcommit(all)\n", "x\n", "", Changed},
@@ -46,7 +46,7 @@ func TestKnown(t *testing.T) {
 		{"indentation, changed above since", "# new\n" + twins, shown(twins), "  def run(self):\n      if x:\n", "  def go(self):\n      if x:\n", "# new\n" + swap("run", "go"), ""},
 		{"indentation, shown after it has changed", swap("run", "go"), shown(twins).At(swap("run", "go")).Shown(6, 3), "  def go(self):\n      if x:\n", "  def to(self):\n      if x:\n", swap("run", "to"), ""},
 		{"exact, never shown", twins, nil, "    def run(self):\n", "    def go(self):\n", swap("run", "go"), ""},
-		{"the model's own change of minutes ago", swap(deep, "            pass\n"), shown(twins).Changed(swap(deep, "            pass\n"), false), deep, "x\n", "", Changed},
+		{"the model's own change of minutes ago", swap(deep, "            pass\n"), shown(twins).Changed(swap(deep, "            pass\n"), false), deep, "            x\n", "", Changed},
 		{"another value of the same key", "[dev]\nport_number = 8080 # x\n[prod]\nport_number = 9090\n", shown("[dev]\nport_number = 8080\n[prod]\nport_number = 9090\n"), "port_number = 8080\n", "port_number = 9090\n", "", Changed},
 		{"as in another function", "def f():\n    return compute_total(a, b)\ndef g():\n    return compute_sum(a)\n", nil, "return compute_total(a)\n", "return compute_sum(a)\n", "", Missing},
 		{"the top-level twin has gone", "x:\n  key:\n    name: one\n", shown("key:\n  name: one\nx:\n  key:\n    name: one\n"), "key:\n  name: one\n", "x\n", "", Changed},

@@ -58,9 +58,9 @@ func TestTwin(t *testing.T) {
 		b.write(t, "a.py", now)
 		res := Result{}
 		if tool == "edit" {
-			res = use(Edit, oneEdit("a.py", old, "x\n"))
+			res = use(Edit, oneEdit("a.py", old, "            x\n"))
 		} else {
-			res = use(Patch, PatchInput{"*** Begin Patch\n*** Update File: a.py\n@@\n-            self.db.commit()\n-            self.log(\"saved\")\n+x\n*** End Patch"})
+			res = use(Patch, PatchInput{"*** Begin Patch\n*** Update File: a.py\n@@\n-            self.db.commit()\n-            self.log(\"saved\")\n+            x\n*** End Patch"})
 		}
 		if res.Status == acp.ToolCallStatusCompleted {
 			t.Errorf("%s: %s", tool, res.Said)
