@@ -82,7 +82,7 @@ func TestKilledKnowledge(t *testing.T) {
 		t.Fatalf("%q", results)
 	}
 	for i, want := range []string{
-		"+USER LINE", "somebody else has changed what you were shown", "you have made this edit already", "Changed `kept.txt`", "Changed `mine.txt`",
+		"+USER LINE", "since you read it, the user or a command has changed it", "you have made this edit already", "Changed `kept.txt`", "Changed `mine.txt`",
 	} {
 		contains(t, results[len(results)-5+i], want)
 	}

@@ -191,7 +191,7 @@ func (r *Refusal) Error() string {
 	case r.Reason == Changed && r.Own:
 		said = which + " is not there any more: you have changed it yourself"
 	case r.Reason == Changed:
-		said = which + " is not there any more: somebody else has changed what you were shown"
+		said = which + " is not there any more: since you read it, the user or a command has changed it"
 	case r.Reason == Forgotten:
 		return fmt.Sprintf("the file has changed since you have read it. What is like %s is in %s\nIf you mean these, make the edit again", which, r.Near)
 	case r.Reason == Unknown:

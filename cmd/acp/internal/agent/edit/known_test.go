@@ -101,7 +101,7 @@ func TestAlready(t *testing.T) {
 func TestSaid(t *testing.T) {
 	now := strings.Replace(twins, "            self.log(\"saved\")", "            self.log(\"finished it\")", 1)
 	_, _, err := Apply(now, []Edit{{"            self.db.commit()\n            self.log(\"saved\")\n", "x\n", false}}, shown(twins))
-	want := "the old text is not there any more: somebody else has changed what you were shown. In its place there are now lines 7-10:\n" +
+	want := "the old text is not there any more: since you read it, the user or a command has changed it. In its place there are now lines 7-10:\n" +
 		"7|     def run(self):\n8|         if x:\n9|             self.db.commit()\n10|             self.log(\"finished it\")"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v", err)

@@ -136,6 +136,9 @@ func (c *call) change(p place, make func(string, bool) (revision, error)) (strin
 	if err := c.env.Intend(Intent{Path: p.path, Before: before, After: after, Created: created}); err != nil {
 		return "", err
 	}
+	if err := c.unchanged(p, before, created); err != nil { // what is intended was written to disk, which takes a while
+		return "", err
+	}
 	if err := c.write(p, before, r); err != nil {
 		return "", err
 	}
@@ -264,7 +267,7 @@ func writable(p place) error {
 	return fmt.Errorf("%s is read-only (mode %04o), so it is left as it is; ask the user if it is to be changed", p.shown, info.Mode().Perm())
 }
 
-// show remembers that the model was shown lines of a file, as the text that it gets has them:
+// served remembers that the model was shown lines of a file, as the text that it gets has them:
 // as many as the text begins with.
 func (c *call) served(p place, from int, lines, found string) {
 	r := c.env.Served()
@@ -352,7 +355,7 @@ func (u *unread) full() string {
 	if u.difference == "" {
 		return prose.Sentence(u.Error()) + "."
 	}
-	return fmt.Sprintf("%s. Somebody else has made these changes; write the file with them:\n%s", prose.Sentence(u.Error()), u.difference)
+	return fmt.Sprintf("%s. The user or a command has made these changes; write the file with them in it:\n%s", prose.Sentence(u.Error()), u.difference)
 }
 
 // maxDifference bounds a difference that is shown, in bytes.

@@ -65,7 +65,7 @@ func TestTwin(t *testing.T) {
 		if res.Status == acp.ToolCallStatusCompleted {
 			t.Errorf("%s: %s", tool, res.Said)
 		}
-		has(t, res.Text+res.Said, "somebody else has changed what you were shown", "10|             self.log(\"finished it\")")
+		has(t, res.Text+res.Said, "since you read it, the user or a command has changed it", "10|             self.log(\"finished it\")")
 		b.is(t, "a.py", now)
 	}
 }
@@ -248,4 +248,46 @@ func TestMeant(t *testing.T) {
 	if res := use(Read, ReadInput{Path: "secret_parsers.go"}); strings.Contains(res.Said, "mean") {
 		t.Errorf("what a rule hides is said: %s", res.Said)
 	}
+}
+
+// TestPatchSecret: what a rule keeps from being read is not shown by a patch that does not fit.
+func TestPatchSecret(t *testing.T) {
+	b, use := reader(t)
+	b.write(t, "secret.txt", "password = 12345678\n")
+	b.deny = "secret"
+	res := use(Patch, PatchInput{"*** Begin Patch\n*** Update File: secret.txt\n@@\n-password = 1234567\n+x\n*** End Patch"})
+	if got := res.Said + res.Text; strings.Contains(got, "12345678") || res.Status == acp.ToolCallStatusCompleted {
+		t.Error(got)
+	}
+}
+
+// TestLentGuard: what somebody types in an editor that lends its files is not overwritten, and
+// a file that is not UTF-8 is not written through it.
+func TestLentGuard(t *testing.T) {
+	shown := map[string]string{}
+	b := &bench{cwd: t.TempDir(), files: new(Files), served: new(served.Record)}
+	run := b.sessionOf(t, &acp.Client{MaxVersion: 1, Files: editor(shown)})
+	use := func(tool Tool, in any) Result {
+		t.Helper()
+		data, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run(tool, string(data))
+	}
+	b.write(t, "a.txt", "one\ntwo\n")
+	shown["a.txt"] = "one\ntwo\n"
+	use(Read, ReadInput{Path: "a.txt"})
+	shown["a.txt"] = "one\ntwo\ntyped\n"
+	has(t, use(Write, WriteInput{"a.txt", "x\n"}).Text, "+typed")
+	if shown["a.txt"] != "one\ntwo\ntyped\n" {
+		t.Errorf("%q", shown["a.txt"])
+	}
+	has(t, use(Edit, oneEdit("a.txt", "two  \n", "2\n")).Said, "Changed `a.txt`: line 2 (trailing blanks differed)")
+	b.is(t, "a.txt", "one\n2\ntyped\n")
+	b.write(t, "latin1", "caf\xe9 and more\nnext\n")
+	shown["latin1"] = "caf\uFFFD and more\nnext\n"
+	has(t, use(Read, ReadInput{Path: "latin1"}).Text, "caf\uFFFD")
+	has(t, use(Edit, oneEdit("latin1", "next", "last")).Said, "is not UTF-8, and your editor")
+	b.is(t, "latin1", "caf\xe9 and more\nnext\n")
 }

@@ -171,7 +171,7 @@ func TestPatch(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"*** Begin Patch\n*** Update File: moved.txt\n@@\n-other\n+x\n*** Update File: a.txt\n@@\n-nowhere\n+x\n*** End Patch": "nothing was changed: ",
+		"*** Begin Patch\n*** Update File: moved.txt\n@@\n-other\n+x\n*** Update File: a.txt\n@@\n-nowhere\n+x\n*** End Patch": "Nothing was changed: ",
 		"*** Begin Patch\n*** Add File: a.txt\n+x\n*** End Patch":                                                              "exists already",
 		"*** Begin Patch\n*** Delete File: none.txt\n*** End Patch":                                                            "there is no such file",
 		"*** Begin Patch\n*** Delete File: a.txt\n*** Delete File: ./a.txt\n*** End Patch":                                     "there twice",

@@ -50,7 +50,7 @@ func runPatch(ctx context.Context, env Env, input json.RawMessage) (Result, erro
 		}
 		seen[places[i].path] = true
 		if err := fits(env, f, places[i]); err != nil {
-			return Result{}, fmt.Errorf("nothing was changed: %w", err)
+			return unfit(ctx, env, places[i], err), nil
 		}
 	}
 	var said, text []string
@@ -72,8 +72,25 @@ func runPatch(ctx context.Context, env Env, input json.RawMessage) (Result, erro
 	return Result{Said: strings.Join(said, "\n"), Text: bounded(strings.Join(text, "\n"), 0), Status: acp.ToolCallStatusCompleted}, nil
 }
 
-// fits checks a change against the file as it is.
+// unfit is the result of a patch that does not fit a file.
+func unfit(ctx context.Context, env Env, p place, err error) Result {
+	c := begin(ctx, env, acp.ToolCall{
+		Name: "patch", Title: prose.OneLine("Patch "+p.shown, 200), Kind: acp.ToolKindEdit, Status: acp.ToolCallStatusPending,
+		Locations: []acp.ToolCallLocation{{Path: p.path}},
+	})
+	res := c.failed(fmt.Errorf("nothing was changed: %w", err))
+	if res.Text != "" {
+		res.Text = "Nothing was changed. " + prose.Sentence(res.Text)
+	}
+	return res
+}
+
+// fits checks a change against the file as it is. What has to be asked about is left to the
+// change itself.
 func fits(env Env, f edit.FilePatch, p place) error {
+	if !p.inside || Restricts(env.Judge(using(acp.ToolKindRead, p))) {
+		return nil
+	}
 	text, gone, err := current(env, p)
 	switch {
 	case err != nil:
@@ -88,7 +105,10 @@ func fits(env Env, f edit.FilePatch, p place) error {
 	if err := writable(p); err != nil {
 		return err
 	}
-	if f.Do == edit.Update {
+	switch f.Do {
+	case edit.Delete:
+		return mayRemove(env, p, text)
+	case edit.Update:
 		if _, err := hunks(env, text, f, p); err != nil {
 			if r, ok := errors.AsType[*edit.Refusal](err); ok && r.Near != nil {
 				env.Served().Show(p.real, text, r.Near.Shown()...)
@@ -183,12 +203,6 @@ func (c *call) move(f edit.FilePatch, p, to place) (string, error) {
 		return "", err
 	}
 	c.status(acp.ToolCallStatusInProgress)
-	if err := c.unchanged(p, before, false); err != nil {
-		return "", err
-	}
-	if err := c.unchanged(to, "", true); err != nil {
-		return "", err
-	}
 	if err := os.MkdirAll(filepath.Dir(to.path), 0o777); err != nil {
 		return "", err
 	}
@@ -196,6 +210,9 @@ func (c *call) move(f edit.FilePatch, p, to place) (string, error) {
 		return "", err
 	}
 	if err := c.env.Intend(Intent{Path: to.path, After: r.after, Created: true}); err != nil {
+		return "", err
+	}
+	if err := errors.Join(c.unchanged(p, before, false), c.unchanged(to, "", true)); err != nil {
 		return "", err
 	}
 	if err := os.Rename(p.path, to.path); err != nil {
@@ -223,6 +240,20 @@ func remove(ctx context.Context, env Env, p place) Result {
 	return c.done(said)
 }
 
+// mayRemove returns why a file must not be deleted: somebody else has changed it since the
+// model has read it. One that it has not read may be deleted.
+func mayRemove(env Env, p place, before string) error {
+	known := env.Served().File(p.real, before)
+	if !known.Stale() {
+		return nil
+	}
+	err := overwrites(p, before, known)
+	if u, ok := errors.AsType[*unread](err); ok {
+		env.Served().Show(p.real, before, u.shown...)
+	}
+	return err
+}
+
 func (c *call) remove(p place) (string, error) {
 	before, gone, err := c.current(p)
 	if err != nil {
@@ -234,24 +265,21 @@ func (c *call) remove(p place) (string, error) {
 	if err := writable(p); err != nil {
 		return "", err
 	}
-	if known := c.env.Served().File(p.real, before); known.Stale() {
-		if err, ok := errors.AsType[*unread](overwrites(p, before, known)); ok {
-			c.env.Served().Show(p.real, before, err.shown...)
-			return "", err
-		}
+	if err := mayRemove(c.env, p, before); err != nil {
+		return "", err
 	}
 	_ = c.h.Change(acp.FileChange{Path: p.path, Before: before, Deleted: true})
 	q := mayChange(p, "Delete "+p.shown+"?", using(acp.ToolKindDelete, p))
 	if err := c.permit(q); err != nil {
 		return "", err
 	}
-	if err := c.unchanged(p, before, false); err != nil {
-		return "", err
-	}
 	if err := c.env.Intend(Intent{Path: p.path, Before: before, Deleted: true}); err != nil {
 		return "", err
 	}
 	c.status(acp.ToolCallStatusInProgress)
+	if err := c.unchanged(p, before, false); err != nil {
+		return "", err
+	}
 	if err := os.Remove(p.path); err != nil {
 		return "", err
 	}

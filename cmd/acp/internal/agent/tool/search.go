@@ -191,7 +191,10 @@ func (s *search) file(root, rel string) {
 	n, found := uint32(0), false
 	var lines []served.Range // that are shown as they are
 	defer func() {
-		if real, err := realPath(path); err == nil && len(lines) > 0 {
+		if s.env.Files() != nil || len(lines) == 0 {
+			return // what counts may be what the editor shows
+		}
+		if real, err := realPath(path); err == nil {
 			s.env.Served().Glimpse(real, string(data), lines...)
 		}
 	}()
