@@ -180,7 +180,8 @@ func (r *Refusal) Error() string {
 		if len(r.Lines) > maxPlaces {
 			lines = append(lines, "…")
 		}
-		s := fmt.Sprintf("%s is in the file %d times, at lines %s: give more of what surrounds it", which, len(r.Lines), strings.Join(lines, ", "))
+		s := fmt.Sprintf("%s is in the file %d times, at lines %s: give more of what surrounds it",
+			which, len(r.Lines), strings.Join(lines, ", "))
 		if r.How != Exact {
 			s += fmt.Sprintf(" (it is there but for its %s)", r.How)
 		}
@@ -193,9 +194,11 @@ func (r *Refusal) Error() string {
 	case r.Reason == Changed:
 		said = which + " is not there any more: since you read it, the user or a command has changed it"
 	case r.Reason == Forgotten:
-		return fmt.Sprintf("the file has changed since you have read it. What is like %s is in %s\nIf you mean these, make the edit again", which, r.Near)
+		return fmt.Sprintf("the file has changed since you have read it. What is like %s is in %s\n"+
+			"If you mean these, make the edit again", which, r.Near)
 	case r.Reason == Unknown:
-		return fmt.Sprintf("%s is in the file but for its %s, in lines that you have not read: %s\nIf you mean these, use them as they are", which, r.How, r.Near)
+		return fmt.Sprintf("%s is in the file but for its %s, in lines that you have not read: %s\n"+
+			"If you mean these, use them as they are", which, r.How, r.Near)
 	case r.Near == nil:
 		return said + ", nor anything like it"
 	}

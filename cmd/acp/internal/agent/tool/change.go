@@ -75,10 +75,12 @@ func lineNumbers(l served.Range) string {
 	return fmt.Sprintf("lines %d-%d", l.From, l.From+l.N-1)
 }
 
-// change changes a file as make says, which is given what is in it and whether it
-// does not exist. The user is asked with the difference, and nothing is written
+// A maker returns what a file becomes, given what is in it and whether it does not exist.
+type maker func(before string, created bool) (revision, error)
+
+// change changes a file as make says. The user is asked with the difference, and nothing is written
 // if the file was changed by somebody else meanwhile.
-func change(ctx context.Context, env Env, tool, title string, p place, make func(before string, created bool) (revision, error)) Result {
+func change(ctx context.Context, env Env, tool, title string, p place, make maker) Result {
 	c := begin(ctx, env, acp.ToolCall{
 		Name: tool, Title: prose.OneLine(title, 200), Kind: acp.ToolKindEdit, Status: acp.ToolCallStatusPending,
 		Locations: []acp.ToolCallLocation{{Path: p.path}},
@@ -92,10 +94,11 @@ func change(ctx context.Context, env Env, tool, title string, p place, make func
 
 // change asks for permission with the difference, checks that the file is still what the user has
 // seen, and writes it.
-func (c *call) change(p place, make func(string, bool) (revision, error)) (string, error) {
+func (c *call) change(p place, make maker) (string, error) {
 	req := using(acp.ToolKindEdit, p)
 	if v := c.env.Judge(req); v.Effect == acphost.EffectDeny {
-		return "", c.permit(Question{Permission: acp.Permission{Title: "Change " + p.shown + "?"}, About: AboutEdit, Request: req})
+		ask := acp.Permission{Title: "Change " + p.shown + "?"}
+		return "", c.permit(Question{Permission: ask, About: AboutEdit, Request: req})
 	}
 	if err := c.permitPlace(p); err != nil {
 		return "", err
@@ -136,7 +139,7 @@ func (c *call) change(p place, make func(string, bool) (revision, error)) (strin
 	if err := c.env.Intend(Intent{Path: p.path, Before: before, After: after, Created: created}); err != nil {
 		return "", err
 	}
-	if err := c.unchanged(p, before, created); err != nil { // what is intended was written to disk, which takes a while
+	if err := c.unchanged(p, before, created); err != nil { // keeping the intent takes a while
 		return "", err
 	}
 	if err := c.write(p, before, r); err != nil {
@@ -150,7 +153,7 @@ func (c *call) change(p place, make func(string, bool) (revision, error)) (strin
 }
 
 // revise returns what a file becomes. What a refusal shows, the model knows.
-func (c *call) revise(p place, before string, created bool, make func(string, bool) (revision, error)) (revision, error) {
+func (c *call) revise(p place, before string, created bool, make maker) (revision, error) {
 	if !created {
 		if err := writable(p); err != nil {
 			return revision{}, err
@@ -213,9 +216,11 @@ func (c *call) say(said string, p place, r revision, created bool) string {
 func mayChange(p place, title string, req acphost.Request) Question {
 	asked, always, about := AboutEdit, "changes to files of the session", ""
 	if !p.inside {
-		asked, always, about = AboutWrite, "changes to files outside the session's directories", "It is outside the directories of this session."
+		asked, always = AboutWrite, "changes to files outside the session's directories"
+		about = "It is outside the directories of this session."
 	}
-	return Question{Permission: acp.Permission{Title: title, Description: about}, About: asked, Always: always, Request: req}
+	ask := acp.Permission{Title: title, Description: about}
+	return Question{Permission: ask, About: asked, Always: always, Request: req}
 }
 
 // locate shows where a file changes.
@@ -264,7 +269,8 @@ func writable(p place) error {
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o222 != 0 {
 		return nil // what else is wrong is said when it is written
 	}
-	return fmt.Errorf("%s is read-only (mode %04o), so it is left as it is; ask the user if it is to be changed", p.shown, info.Mode().Perm())
+	return fmt.Errorf("%s is read-only (mode %04o), so it is left as it is; ask the user if it is to be changed",
+		p.shown, info.Mode().Perm())
 }
 
 // served remembers that the model was shown lines of a file, as the text that it gets has them:
@@ -346,7 +352,8 @@ func (u *unread) Error() string {
 	case u.changed:
 		return u.name + " is not as you have read it, perhaps" + nothing + ": read all of it first"
 	case len(u.seen) > 0:
-		return fmt.Sprintf("of %s you have read only %s of %d%s: read the rest first, or use edit", u.name, strings.Join(u.seen, ", "), u.of, nothing)
+		return fmt.Sprintf("of %s you have read only %s of %d%s: read the rest first, or use edit",
+			u.name, strings.Join(u.seen, ", "), u.of, nothing)
 	}
 	return u.name + " exists, and you have not read it" + nothing + ": read all of it first, or use edit"
 }
@@ -355,7 +362,8 @@ func (u *unread) full() string {
 	if u.difference == "" {
 		return prose.Sentence(u.Error()) + "."
 	}
-	return fmt.Sprintf("%s. The user or a command has made these changes; write the file with them in it:\n%s", prose.Sentence(u.Error()), u.difference)
+	return fmt.Sprintf("%s. The user or a command has made these changes; write the file with them in it:\n%s",
+		prose.Sentence(u.Error()), u.difference)
 }
 
 // maxDifference bounds a difference that is shown, in bytes.

@@ -170,7 +170,8 @@ func (n *notReplaced) Unwrap() error { return n.Refusal }
 func (n *notReplaced) Error() string {
 	switch n.Reason {
 	case edit.Ambiguous:
-		return fmt.Sprintf("the old text %q is in the file %d times: give more of what surrounds it, or %s", n.old, len(n.Lines), n.hint)
+		return fmt.Sprintf("the old text %q is in the file %d times: give more of what surrounds it, or %s",
+			n.old, len(n.Lines), n.hint)
 	case edit.Unchanged:
 		return fmt.Sprintf("the old text %q is the same as the new one", n.old)
 	case edit.Changed, edit.Forgotten:

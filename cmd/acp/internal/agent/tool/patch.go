@@ -69,7 +69,8 @@ func runPatch(ctx context.Context, env Env, input json.RawMessage) (Result, erro
 			return res, nil
 		}
 	}
-	return Result{Said: strings.Join(said, "\n"), Text: bounded(strings.Join(text, "\n"), 0), Status: acp.ToolCallStatusCompleted}, nil
+	all := bounded(strings.Join(text, "\n"), 0)
+	return Result{Said: strings.Join(said, "\n"), Text: all, Status: acp.ToolCallStatusCompleted}, nil
 }
 
 // unfit is the result of a patch that does not fit a file.
@@ -156,8 +157,8 @@ func patchFile(ctx context.Context, env Env, f edit.FilePatch, p place) Result {
 		return failure(err)
 	}
 	c := begin(ctx, env, acp.ToolCall{
-		Name: "patch", Title: prose.OneLine("Move "+p.shown+" to "+to.shown, 200), Kind: acp.ToolKindMove, Status: acp.ToolCallStatusPending,
-		Locations: []acp.ToolCallLocation{{Path: p.path}, {Path: to.path}},
+		Name: "patch", Title: prose.OneLine("Move "+p.shown+" to "+to.shown, 200), Kind: acp.ToolKindMove,
+		Status: acp.ToolCallStatusPending, Locations: []acp.ToolCallLocation{{Path: p.path}, {Path: to.path}},
 	})
 	said, err := c.move(f, p, to)
 	if err != nil {
@@ -196,7 +197,8 @@ func (c *call) move(f edit.FilePatch, p, to place) (string, error) {
 		return "", err
 	}
 	_ = c.h.Change(acp.FileChange{Path: to.path, MovedFrom: p.path, Before: before, After: r.after})
-	if err := c.permit(mayChange(p, "Move "+p.shown+" to "+to.shown+"?", using(acp.ToolKindDelete, p))); err != nil {
+	q := mayChange(p, "Move "+p.shown+" to "+to.shown+"?", using(acp.ToolKindDelete, p))
+	if err := c.permit(q); err != nil {
 		return "", err
 	}
 	if err := c.permit(mayChange(to, "Create "+to.shown+"?", using(acp.ToolKindEdit, to))); err != nil {

@@ -42,7 +42,7 @@ func similarTo(env Env, p place) []string {
 	see := func(path string) {
 		name := strings.ToLower(filepath.Base(path))
 		score, near := likeness(name, base), filepath.Dir(path) == dir
-		if !near && name != base || score < 60 || Restricts(env.Judge(using(acp.ToolKindRead, place{path: path, real: path}))) {
+		if !near && name != base || score < 60 || Restricts(env.Judge(Using(acp.ToolKindRead, path, ""))) {
 			return
 		}
 		if near {
@@ -62,7 +62,7 @@ func similarTo(env Env, p place) []string {
 				return nil // what cannot be read is not said
 			case looked == maxLooked:
 				return fs.SkipAll
-			case d.IsDir() && path != root && (i == 0 || strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			case d.IsDir() && path != root && (i == 0 || d.Name()[0] == '.' || d.Name() == "node_modules"):
 				return fs.SkipDir
 			case d.Type().IsRegular():
 				looked++
