@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,12 +74,7 @@ func newAskOverlay(m *model, a *ask) *askOverlay {
 	// “Allow once” comes before what lasts, whatever the order of the agent.
 	options := slices.Clone(a.req.Options)
 	slices.SortStableFunc(options, func(x, y acp.PermissionOption) int {
-		if x.Kind == acpv2.PermissionOptionKindAllowAlways && y.Kind == acpv2.PermissionOptionKindAllowOnce {
-			return 1
-		} else if x.Kind == acpv2.PermissionOptionKindAllowOnce && y.Kind == acpv2.PermissionOptionKindAllowAlways {
-			return -1
-		}
-		return 0
+		return cmp.Compare(lasting(x), lasting(y))
 	})
 	for _, opt := range options {
 		c := choice{name: seen(opt.Name), id: opt.OptionID}
@@ -108,6 +104,14 @@ func newAskOverlay(m *model, a *ask) *askOverlay {
 	once := a.req.Allow()
 	o.at = slices.IndexFunc(o.choices, func(c choice) bool { return once != "" && c.id == once && c.always == "" && c.rule == "" })
 	return o
+}
+
+// lasting is 0 for an answer that permits one request, which comes first, and 1 for any other.
+func lasting(o acp.PermissionOption) int {
+	if o.Kind == acpv2.PermissionOptionKindAllowOnce {
+		return 0
+	}
+	return 1
 }
 
 // armed reports whether letters and digits count as answers. See calm.

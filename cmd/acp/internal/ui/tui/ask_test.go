@@ -31,6 +31,7 @@ func TestPreselected(t *testing.T) {
 	}{
 		{"first", []acpv2.PermissionOption{once, always, reject}, "Allow", "Always Allow in project: touch *"},
 		{"second", []acpv2.PermissionOption{always, once, reject}, "Allow", "Always Allow in project: touch *"},
+		{"last", []acpv2.PermissionOption{always, reject, once}, "Allow", "Always Allow in project: touch *"},
 		{"not offered", []acpv2.PermissionOption{always, reject}, "", "Always Allow in project: touch *"},
 		{"twice", []acpv2.PermissionOption{once, again, reject}, "", "Allow"},
 		{"only no", []acpv2.PermissionOption{reject}, "", "Reject"},
