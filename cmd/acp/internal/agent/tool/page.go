@@ -77,7 +77,7 @@ func (p *page) text() string {
 // hidden are elements whose content is not text for readers.
 func hidden(a atom.Atom) bool {
 	switch a {
-	case atom.Script, atom.Style, atom.Template, atom.Noscript, atom.Svg, atom.Head, atom.Iframe, atom.Object, atom.Select, atom.Textarea, atom.Title:
+	case atom.Script, atom.Style, atom.Template, atom.Noscript, atom.Svg, atom.Iframe, atom.Object, atom.Select, atom.Textarea, atom.Title:
 		return true
 	}
 	return false

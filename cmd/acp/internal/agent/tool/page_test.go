@@ -22,6 +22,8 @@ func TestPage(t *testing.T) {
 		{"a  b\n c", "a b c\n"},
 		{"<html><head><title>T</title><style>x</style></head><body><h2>Head</h2><p>Some <b>bold</b>, <i>slanted</i> <a href='/x'>link</a>.<br>More &amp; &lt;more&gt;</body>",
 			"## Head\n\nSome **bold**, *slanted* [link](/x).\nMore & <more>\n"},
+		{"<html><head><title>T</title><style>x</style><link rel=x><p>Not closed", "Not closed\n"},
+		{"<head><meta charset=utf-8><h1>One</h1>two", "# One\n\ntwo\n"},
 		{"<ul><li>one<li>two<ol><li>a</li><li>b</li></ol></li></ul>after", "- one\n- two\n  1. a\n  2. b\n\nafter\n"},
 		{"<blockquote><p>a</p><p>b</p></blockquote><p>c", "> a\n>\n> b\n\nc\n"},
 		{"<pre>a\n  b &lt;\n</pre>x <code>y</code>", "```\na\n  b <\n```\n\nx `y`\n"},
