@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp"
@@ -41,8 +42,9 @@ type link struct {
 	planned bool
 	told    ignored // as far as that was reported
 	unfit   uint64  // notifications that did not fit the protocol, so that they were ignored
-	misfit  string  // the member that did not fit in the first of them
-	stray   bool    // an answer to no request was reported
+	misfit  string  // the member that did not fit in the first of them that is not reported
+
+	stray atomic.Bool // an answer to no request was reported
 }
 
 // dial starts the agent as it is known. env is added to its environment.

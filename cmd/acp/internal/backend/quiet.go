@@ -25,7 +25,7 @@ type ignored struct {
 	noise  uint64 // frames that are not messages
 	unread uint64 // messages that were too large or nested too deeply
 	unfit  uint64 // messages that did not fit the protocol
-	misfit string // what did not fit in the first of those
+	misfit string // what did not fit in the first of those that are not reported
 }
 
 // noticed counts messages that do not fit the protocol, and reports an answer to a request that was never
@@ -43,11 +43,7 @@ func (l *link) noticed(e jsonrpc.Event) {
 		if id == "" || id == "null" { // it answers what it could not read
 			return
 		}
-		l.mu.Lock()
-		first := !l.stray
-		l.stray = true
-		l.mu.Unlock()
-		if first {
+		if l.stray.CompareAndSwap(false, true) {
 			l.host.apart(func() {
 				l.host.note(Note{Kind: NoteNoise, Text: "the agent answered a request that was never sent: id " + id})
 			})
@@ -75,11 +71,11 @@ func (s *Session) quiet(on *link, mark turnMark, silent bool) {
 	h := s.host
 	now := on.ignored()
 	before := on.tell(now, mark.noise, silent)
+	now.unfit -= before.unfit // what was replayed before the turn counts
 	if !silent {
 		told := now
 		told.noise -= max(mark.noise, before.noise)
 		told.unread -= max(mark.unread, before.unread)
-		told.unfit -= before.unfit // also of what was replayed before the turn
 		if before.noise > 0 {
 			told.noise = 0
 		}
@@ -117,7 +113,9 @@ func (l *link) tell(now ignored, mark uint64, all bool) (before ignored) {
 		l.told.noise = max(l.told.noise, now.noise)
 	}
 	l.told.unread = max(l.told.unread, now.unread)
-	l.told.unfit = max(l.told.unfit, now.unfit)
+	if now.unfit > l.told.unfit {
+		l.told.unfit, l.misfit = now.unfit, ""
+	}
 	return before
 }
 

@@ -196,6 +196,13 @@ func (a *rawAgent) turn() string {
 		a.update(`{"sessionUpdate":"agent_message_chunk","content":"Another one."}`)
 		a.update(`{"sessionUpdate":"tool_call","toolCallId":"t","title":null,"kind":"edit","status":"completed"}`)
 		a.say("Said.")
+	case "misfits-vary":
+		a.turns++
+		update := map[int]string{1: `"agent_message_chunk","content":"Not text."`, 2: `"tool_call","toolCallId":"t","title":null`}[a.turns]
+		if update != "" {
+			a.update(`{"sessionUpdate":` + update + `}`)
+			a.say("Said.")
+		}
 	case "details":
 		return `"error":{"code":-32603,"message":"Internal error","data":{"details":"no key \u001b[31mfor the model"}}`
 	case "nested":
