@@ -232,7 +232,7 @@ func (hs *heldStream) takes(ev heldEvent, e *envelope) bool {
 	if a := hs.asks[string(e.ID)]; a != nil && !a.over {
 		return false
 	}
-	hs.asks[string(e.ID)] = &heldAsk{seq: ev.seq, raw: ev.text}
+	hs.asks[string(e.ID)] = &heldAsk{seq: ev.seq, raw: bytes.Clone(ev.text)} // the connection may change what it reads
 	return true
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/internal/idtest"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -477,6 +478,38 @@ func TestHeldIDAtOnce(t *testing.T) {
 	if got := h.hs.watermark(); got != 1 {
 		t.Errorf("%d events are settled, want the first", got)
 	}
+}
+
+// TestHeldAsksLarge: a question is asked whatever its size, and what is kept of it is what the agent sent.
+func TestHeldAsksLarge(t *testing.T) {
+	size := 400_000
+	if long.All() {
+		size = 8_000_000
+	}
+	lines := strings.Repeat("line\n", size/5)
+	agent := &acp.Agent{Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+		call := t.ToolCall(acp.ToolCall{Title: "Write", Kind: acp.ToolKindEdit, Content: []acp.ToolCallContent{&acpv2.Content{Content: acp.Text(lines)}}})
+		answer, err := call.Ask(acp.Permission{Title: "Write?"})
+		if err == nil && !answer.Allowed {
+			err = errors.New("not allowed")
+		}
+		return acp.StopEndTurn, err
+	}}
+	versions(t, func(t *testing.T, client, version int) {
+		r, _ := heldRig(t, agent, version, nil)
+		s := r.connect(client, func(c *acp.Client) {
+			c.RequestPermission = func(_ context.Context, r *acp.PermissionRequest) (acp.PermissionDecision, error) {
+				said, err := json.Marshal(r.ToolCall.Content)
+				if bytes.Contains(said, []byte(strings.ReplaceAll(lines, "\n", `\n`))) {
+					return r.Allow(), nil
+				}
+				return acp.CancelPermission(), errors.Join(err, errors.New("some of it is missing"))
+			}
+		}).new(t)
+		if _, err := s.Prompt(t.Context(), acp.Text("go")).Wait(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // TestHeldLarge: a prompt and a message of 8 MB pass, in both versions of the protocol, whatever came before. A quick
