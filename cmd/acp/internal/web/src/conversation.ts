@@ -22,7 +22,7 @@ const calm = 400; // ms after an answer in which the next question has none
 // An Ask is a question of the agent. It has the same name whenever it is asked, and one that was asked later is greater.
 // An answer says when it was given, in the time of performance.now and of events.
 export type Ask = { key: number; name: string; order: number } & (
-  | { kind: "permission"; request: RequestPermissionRequest; answer: (optionId: string | null, at: number) => void }
+  | { kind: "permission"; request: RequestPermissionRequest; answer: (optionId: string, at: number) => void }
   | { kind: "form"; request: CreateElicitationRequest; answer: (response: CreateElicitationResponse) => void }
 );
 
@@ -492,7 +492,7 @@ export class Conversation {
         kind: "permission", ...named(request), request,
         answer: (optionId, at) => {
           if (!this.answers(ask, at)) return;
-          resolve({ outcome: optionId === null ? { outcome: "cancelled" } : { outcome: "selected", optionId } });
+          resolve({ outcome: { outcome: "selected", optionId } });
         },
       };
       this.put(ask, withdrawn, () => resolve({ outcome: { outcome: "cancelled" } }));

@@ -150,7 +150,7 @@ export class Link {
   }
 
   // retry tries now what would be tried later.
-  retry() {
+  private retry() {
     if (this.timer === undefined || this.stopped) return;
     clearTimeout(this.timer);
     this.tries = 0;

@@ -61,7 +61,6 @@ export interface Decided {
 // A Decision is how a question about a tool call was decided.
 export interface Decision {
   ask: string; // the name of the question, "" if it is not known
-  title: string;
   by: string; // "" if nobody has answered
   rule: boolean; // a rule has
   name: string; // of the option
@@ -75,7 +74,7 @@ export function decisionIn(meta: Meta): Decision | undefined {
   const { decided } = said(meta);
   if (typeof decided !== "object" || decided === null) return undefined;
   const d = decided as Record<string, unknown>, text = (v: unknown): string => (typeof v === "string" ? v : "");
-  return { ask: text(d.ask), title: text(d.title), by: text(d.by), rule: d.rule === true, name: text(d.name), kind: text(d.kind), outcome: text(d.outcome), at: Date.parse(text(d.time)) };
+  return { ask: text(d.ask), by: text(d.by), rule: d.rule === true, name: text(d.name), kind: text(d.kind), outcome: text(d.outcome), at: Date.parse(text(d.time)) };
 }
 
 // Queued says that a prompt is kept.

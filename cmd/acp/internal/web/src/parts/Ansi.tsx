@@ -1,9 +1,10 @@
 // The output of a program.
 
 import { memo } from "preact/compat";
-import { useMemo, useState } from "preact/hooks";
+import { useContext, useMemo, useState } from "preact/hooks";
 import { ends, type Line, Screen, type Span } from "./screen";
 import { begins, plural, visible } from "./text";
+import { Whole } from "./whole";
 
 const mostLines = 400; // that are shown unless all are asked for
 const mostCharacters = 100_000; // likewise
@@ -11,7 +12,7 @@ const mostCharacters = 100_000; // likewise
 /** Ansi shows the output of a program as a terminal would, the end of it if it is long. What is added to a text costs
  * no more than that. */
 export function Ansi({ text }: { text: string }) {
-  const [all, setAll] = useState(false);
+  const [all, setAll] = useState(useContext(Whole));
   const holder = useMemo(() => ({ text: "", screen: new Screen() }), []);
   if (holder.text !== text) {
     const grows = begins(text, holder.text);

@@ -2,12 +2,13 @@
 
 import type { ContentBlock } from "@agentclientprotocol/sdk/experimental/v2";
 import type { ComponentChildren } from "preact";
-import { useMemo } from "preact/hooks";
+import { useContext, useMemo } from "preact/hooks";
 import { Code } from "./Code";
 import { Json } from "./Json";
 import { address } from "./lexer";
 import { Link, Markdown } from "./Markdown";
 import { beginning, size, visible } from "./text";
+import { useCut, Whole } from "./whole";
 
 const largest = 32_000_000; // characters of the data of a picture or a sound
 
@@ -23,6 +24,7 @@ export function Blocks({ content, live = false }: BlocksProps) {
 }
 
 function BlockView({ block, live }: { block: ContentBlock; live: boolean }) {
+  const whole = useContext(Whole);
   const b = (block ?? {}) as { type?: unknown; [key: string]: unknown };
   switch (b.type) {
     case "text":
@@ -38,7 +40,7 @@ function BlockView({ block, live }: { block: ContentBlock; live: boolean }) {
       if (b.resource !== null && typeof b.resource === "object") return <Resource resource={b.resource as Record<string, unknown>} />;
       break;
   }
-  return <details class="other"><summary>{visible(beginning(str(b.type) || "content", 80))}</summary><Json value={block} /></details>;
+  return <details class="other" open={whole}><summary>{visible(beginning(str(b.type) || "content", 80))}</summary><Json value={block} /></details>;
 }
 
 function str(v: unknown): string {
@@ -76,21 +78,23 @@ function decoded(base64: string): string | null {
 }
 
 function ResourceLink({ link }: { link: Record<string, unknown> }) {
+  const cut = useCut();
   const uri = str(link.uri), name = str(link.title) || str(link.name) || uri;
   const href = address(uri, true);
   const about = [str(link.mimeType), typeof link.size === "number" ? size(link.size) : ""].filter((s) => s !== "").join(", ");
-  const label = visible(beginning(name, 300));
+  const label = visible(cut(name, 300));
   return (
     <p class="resource">
       {href === null ? <span class="name">{label}</span> : <Link href={href}>{label}</Link>}
-      {uri !== name && <span class="uri"> {visible(beginning(uri, 1000))}</span>}
-      {about !== "" && <span class="about"> ({visible(beginning(about, 120))})</span>}
-      {str(link.description) !== "" && <span class="about"> {visible(beginning(str(link.description), 2000))}</span>}
+      {uri !== name && <span class="uri"> {visible(cut(uri, 1000))}</span>}
+      {about !== "" && <span class="about"> ({visible(cut(about, 120))})</span>}
+      {str(link.description) !== "" && <span class="about"> {visible(cut(str(link.description), 2000))}</span>}
     </p>
   );
 }
 
 function Resource({ resource }: { resource: Record<string, unknown> }) {
+  const whole = useContext(Whole), cut = useCut();
   const uri = str(resource.uri), type = str(resource.mimeType);
   let body: ComponentChildren;
   if (typeof resource.text === "string") {
@@ -98,7 +102,7 @@ function Resource({ resource }: { resource: Record<string, unknown> }) {
   } else if (typeof resource.blob === "string") {
     body = <Media kind={type.startsWith("audio/") ? "audio" : "image"} type={type} data={resource.blob} />;
   } else body = <Json value={resource} />;
-  return <details class="other"><summary>{visible(beginning(uri || "resource", 1000))}</summary>{body}</details>;
+  return <details class="other" open={whole}><summary>{visible(cut(uri || "resource", 1000))}</summary>{body}</details>;
 }
 
 // language guesses the language of a file of its name.

@@ -1,9 +1,10 @@
 // Code, with colours once it is complete.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import type { Piece } from "./highlight";
 import { beginning, number, visible } from "./text";
+import { Whole } from "./whole";
 
 const colourful = 50_000; // characters of a code that get colours
 const longest = 100_000; // characters that are shown unless asked
@@ -18,7 +19,7 @@ export interface CodeProps {
 
 /** Code shows code in a box that scrolls, with a button that copies it as it was sent. */
 export function Code({ text, lang = "", live = false }: CodeProps) {
-  const [all, setAll] = useState(false);
+  const [all, setAll] = useState(useContext(Whole));
   const pieces = useColours(text, lang, live);
   const name = visible(beginning(lang.trim().split(/\s/, 1)[0] ?? "", 30));
   const shown = all ? text : beginning(text, longest);

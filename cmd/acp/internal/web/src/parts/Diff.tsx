@@ -3,10 +3,11 @@
 import type { DiffChange, DiffPatch } from "@agentclientprotocol/sdk/experimental/v2";
 import type { ComponentChildren } from "preact";
 import { memo } from "preact/compat";
-import { useMemo, useState } from "preact/hooks";
+import { useContext, useMemo, useState } from "preact/hooks";
 import { Plain } from "./Json";
 import { type File, files, first, type Group, lines, type Mark, type Row, words } from "./patch";
 import { beginning, number, plural, visible } from "./text";
+import { useCut, Whole } from "./whole";
 
 const mostLines = 400; // that are shown at first
 const step = 4000; // more when they are asked for
@@ -20,7 +21,7 @@ export interface DiffProps {
 
 /** Diff shows changes to files: side by side where there is room, else one after the other. */
 export function Diff({ changes, patch }: DiffProps) {
-  const [limit, setLimit] = useState(mostLines);
+  const [limit, setLimit] = useState(useContext(Whole) ? step : mostLines);
   const [most, setMost] = useState(mostFiles);
   const all = useMemo(() => files(changes, patch), [changes, patch]);
   const shown = useMemo(() => {
@@ -48,12 +49,13 @@ const operations: Record<string, string> = { add: "new", delete: "deleted", move
 
 const FileView = memo(function FileView({ file, whole }: { file: File; whole: File }) {
   const said = Object.hasOwn(operations, file.operation) ? operations[file.operation]! : file.operation;
-  const path = visible(beginning(file.path, 1000));
+  const cut = useCut();
+  const path = visible(cut(file.path, 1000));
   return (
     <div class="file" role="group" aria-label={"Changes to " + path}>
       <h4>
         {said && <span class="kind">{visible(beginning(said, 40))}</span>}
-        <span class="path">{file.from && visible(beginning(file.from, 1000)) + " → "}{path}</span>
+        <span class="path">{file.from && visible(cut(file.from, 1000)) + " → "}{path}</span>
         {file.note && <span class="kind">{visible(beginning(file.note, 80))}</span>}
         {whole.plus + whole.minus > 0 && (
           <span class="count">
@@ -91,14 +93,14 @@ function group(g: Group): ComponentChildren {
 const elements = { old: "del", new: "ins", both: "div", twin: "div" } as const;
 
 function Cell({ kind, row, marks }: { kind: keyof typeof elements; row: Row; marks?: Mark[] }) {
-  const Element = elements[kind];
+  const Element = elements[kind], cut = useCut();
   return (
     <Element class={"cell " + kind} aria-hidden={kind === "twin" ? "true" : undefined}>
       {kind !== "new" && <span class="no at-old">{row.old}</span>}
       {kind === "new" && <span class="no at-old" />}
       <span class="no at-new">{row.new}</span>
       <span class="words">
-        {marks ? marks.map((m) => (m.changed ? <mark>{visible(m.text)}</mark> : visible(m.text))) : line(row.text)}
+        {marks ? marks.map((m) => (m.changed ? <mark>{visible(m.text)}</mark> : visible(m.text))) : line(row.text, cut(row.text, longest))}
         {row.endless && <span class="endless" title="The file does not end with a line end"> ⏎̸</span>}
         {"\n"}
       </span>
@@ -106,7 +108,6 @@ function Cell({ kind, row, marks }: { kind: keyof typeof elements; row: Row; mar
   );
 }
 
-function line(text: string): string {
-  const shown = beginning(text, longest);
+function line(text: string, shown: string): string {
   return visible(shown) + (shown.length < text.length ? " … " + plural(text.length - shown.length, "character") + " more" : "");
 }

@@ -1,8 +1,9 @@
 // JSON as a tree that opens and closes.
 
-import { useMemo, useState } from "preact/hooks";
+import { useContext, useMemo, useState } from "preact/hooks";
 import { type Branch, decode, type Leaf, parse, type Value } from "./values";
 import { beginning, number, seenCode } from "./text";
+import { Whole } from "./whole";
 
 const page = 200; // members that are shown at once
 const longest = 2000; // characters of a string
@@ -77,7 +78,7 @@ function point(tree: Value, path: string[], look: Look): void {
 
 /** Plain shows a text as it is, the beginning of it if it is long. */
 export function Plain({ text, most = 20_000 }: { text: string; most?: number }) {
-  const [all, setAll] = useState(false);
+  const [all, setAll] = useState(useContext(Whole));
   const shown = all ? text : beginning(text, most);
   return (
     <pre class="plain">
@@ -131,7 +132,7 @@ function brief(v: Branch): string {
 }
 
 function Scalar({ value }: { value: Leaf }) {
-  const [all, setAll] = useState(false);
+  const [all, setAll] = useState(useContext(Whole));
   const [lines, setLines] = useState(false);
   if (value.kind !== "string") return <span class={value.kind}>{seenCode(value.raw)}</span>;
   const shown = all ? value.raw : beginning(value.raw, longest);

@@ -3,10 +3,11 @@
 import type { Token, Tokens } from "marked";
 import type { ComponentChildren } from "preact";
 import { memo } from "preact/compat";
-import { useMemo, useState } from "preact/hooks";
+import { useContext, useMemo, useState } from "preact/hooks";
 import { Code } from "./Code";
 import { address, type Block, elsewhere, entities, Reader } from "./lexer";
 import { beginning, number, prose, visible } from "./text";
+import { Whole } from "./whole";
 
 /** longest is how many characters are shown unless all are asked for. */
 export const longest = 200_000;
@@ -19,7 +20,7 @@ export interface MarkdownProps {
 
 /** Markdown shows a text that may be formatted. */
 export function Markdown({ text, live = false }: MarkdownProps) {
-  const [all, setAll] = useState(false);
+  const [all, setAll] = useState(useContext(Whole));
   const reader = useMemo(() => new Reader(), []);
   const shown = all ? text : beginning(text, longest);
   const blocks = reader.read(shown, live);

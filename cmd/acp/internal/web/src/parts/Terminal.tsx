@@ -3,6 +3,7 @@
 import { Ansi } from "./Ansi";
 import { Copy } from "./Code";
 import { beginning, plural, size, visible } from "./text";
+import { useCut } from "./whole";
 
 /** A TerminalState is what is known of a command. */
 export interface TerminalState {
@@ -22,6 +23,7 @@ export interface TerminalState {
 
 /** TerminalView shows a command and what it writes. */
 export function TerminalView({ terminal }: { terminal: TerminalState }) {
+  const cut = useCut();
   void terminal.rev?.value; // drawn again when this is another one
   const { command, cwd, text, skipped, skippedBytes = 0, exit } = terminal;
   const failed = exit != null && (exit.signal != null || (exit.exitCode != null && exit.exitCode !== 0));
@@ -29,11 +31,11 @@ export function TerminalView({ terminal }: { terminal: TerminalState }) {
     <div class="terminal">
       {command && (
         <div class="command">
-          <code><span class="prompt" aria-hidden="true">$ </span>{visible(beginning(command, 10_000))}</code>
+          <code><span class="prompt" aria-hidden="true">$ </span>{visible(cut(command, 10_000))}</code>
           <Copy text={command} />
         </div>
       )}
-      {cwd && <div class="cwd">in {visible(beginning(cwd, 1000))}</div>}
+      {cwd && <div class="cwd">in {visible(cut(cwd, 1000))}</div>}
       {skipped > 0 && <p class="note">{plural(skipped, "character")} before this are not kept.</p>}
       {skippedBytes > 0 && <p class="note">{size(skippedBytes)} before this are not kept.</p>}
       {text && <Ansi text={text} />}

@@ -1,7 +1,7 @@
 // A tool call.
 
 import type { DiffChange, DiffPatch, ToolCallContent, ToolCallLocation } from "@agentclientprotocol/sdk/experimental/v2";
-import { useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 import { Ansi } from "./Ansi";
 import { Blocks } from "./Blocks";
 import { Diff } from "./Diff";
@@ -9,6 +9,7 @@ import { Icon } from "./Icon";
 import { Json } from "./Json";
 import { type TerminalState, TerminalView } from "./Terminal";
 import { beginning, plural, visible } from "./text";
+import { Whole } from "./whole";
 
 const most = 200; // parts of the content
 const places = 20; // of files
@@ -44,8 +45,6 @@ export interface ToolProps {
   decided?: readonly ToolDecision[];
   /** Characters of its content that are not kept. */
   skipped?: number;
-  /** It is open from the start in any case: somebody has to decide about it. */
-  open?: boolean;
 }
 
 const statuses: Record<string, string> = {
@@ -54,11 +53,11 @@ const statuses: Record<string, string> = {
 
 /** ToolView shows a tool call as a line that opens. It is open from the start as long as it runs, if it failed, and if it
  * changes files. */
-export function ToolView({ call, terminals, decided = [], skipped, open: start = false }: ToolProps) {
+export function ToolView({ call, terminals, decided = [], skipped }: ToolProps) {
   const [chosen, setChosen] = useState<boolean | null>(null);
   const status = call.status ?? "pending", kind = call.kind ?? "other";
   const content = call.content ?? [];
-  const open = chosen ?? (start || status === "in_progress" || status === "failed" || content.some((c) => c?.type === "diff"));
+  const open = chosen ?? (status === "in_progress" || status === "failed" || content.some((c) => c?.type === "diff"));
   const known = Object.hasOwn(statuses, status), rejected = status === "cancelled" && decided.at(-1)?.kind.startsWith("reject");
   const title = visible(beginning(call.title || call.name || call.toolCallId, 1000));
   const empty = content.length === 0 && !call.locations?.length && call.rawInput === undefined && call.rawOutput === undefined;
@@ -101,22 +100,25 @@ function Decided({ d }: { d: ToolDecision }) {
   );
 }
 
-/** Body is what is in a tool call. */
-export function Body({ call, content, terminals, skipped = 0 }: ToolProps & { content: readonly ToolCallContent[] }) {
+/** Body is what is in a tool call; it is shown whole if somebody decides about it. */
+export function Body({ call, content, terminals, skipped = 0, whole = false }: ToolProps & { content: readonly ToolCallContent[]; whole?: boolean }) {
+  const cut = whole ? (text: string) => text : beginning, [files, parts] = whole ? [Infinity, Infinity] : [places, most];
   return (
-    <div class="body">
-      {call.locations && call.locations.length > 0 && (
-        <p class="locations">
-          {call.locations.slice(0, places).map((l) => visible(beginning(l?.path ?? "", 1000)) + (l?.line != null ? ":" + l.line : "")).join("  ")}
-          {call.locations.length > places && "  " + plural(call.locations.length - places, "file") + " more"}
-        </p>
-      )}
-      {skipped > 0 && <p class="note">{plural(skipped, "character")} before this are not kept.</p>}
-      {content.slice(0, most).map((c, i) => <Part key={i} content={c} kind={call.kind ?? ""} terminals={terminals} />)}
-      {content.length > most && <p class="note">{plural(content.length - most, "part")} more</p>}
-      {call.rawInput !== undefined && <details class="other"><summary>Input</summary><Json value={call.rawInput} /></details>}
-      {call.rawOutput !== undefined && <details class="other"><summary>Output</summary><Json value={call.rawOutput} /></details>}
-    </div>
+    <Whole.Provider value={whole}>
+      <div class="body">
+        {call.locations && call.locations.length > 0 && (
+          <p class="locations">
+            {call.locations.slice(0, files).map((l) => visible(cut(l?.path ?? "", 1000)) + (l?.line != null ? ":" + l.line : "")).join("  ")}
+            {call.locations.length > files && "  " + plural(call.locations.length - files, "file") + " more"}
+          </p>
+        )}
+        {skipped > 0 && <p class="note">{plural(skipped, "character")} before this are not kept.</p>}
+        {content.slice(0, parts).map((c, i) => <Part key={i} content={c} kind={call.kind ?? ""} terminals={terminals} />)}
+        {content.length > parts && <p class="note">{plural(content.length - parts, "part")} more</p>}
+        {call.rawInput !== undefined && <details class="other"><summary>Input</summary><Json value={call.rawInput} /></details>}
+        {call.rawOutput !== undefined && <details class="other"><summary>Output</summary><Json value={call.rawOutput} /></details>}
+      </div>
+    </Whole.Provider>
   );
 }
 
@@ -132,6 +134,7 @@ function printed(block: unknown, kind: string): string | undefined {
 }
 
 function Part({ content, kind, terminals }: { content: ToolCallContent; kind: string } & Pick<ToolProps, "terminals">) {
+  const whole = useContext(Whole);
   const c = (content ?? {}) as { type?: unknown; [key: string]: unknown };
   switch (c.type) {
     case "content":
@@ -149,5 +152,5 @@ function Part({ content, kind, terminals }: { content: ToolCallContent; kind: st
       return t ? <TerminalView terminal={t} /> : <p class="other">[terminal {visible(beginning(id, 200))}]</p>;
     }
   }
-  return <details class="other"><summary>{visible(beginning(String(c.type), 80))}</summary><Json value={content} /></details>;
+  return <details class="other" open={whole}><summary>{visible(beginning(String(c.type), 80))}</summary><Json value={content} /></details>;
 }

@@ -23,18 +23,20 @@ export function prose(s: string): string {
 // What has no look of its own, or that of a space, and combining characters beyond eight on one base.
 const unshown = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Z}\p{DI}\p{NChar}\u2800]|(?<=\p{M}{8})\p{M}/gu;
 
+const unlessBlank = (c: string): string => (c === " " || c === "\n" || c === "\t" ? c : escape(c));
+
 /** seenCode writes everything out that nobody sees, for what somebody decides about: two texts that look the same are the
  * same. Line feeds, tabs and spaces stay, and a carriage return at the end of a line does not matter. The functions of
  * package safetext in Go do the same, and are held to the same table. */
 export function seenCode(s: string): string {
-  return s.replaceAll("\r\n", "\n").replace(unshown, (c) => (c === " " || c === "\n" || c === "\t" ? c : escape(c)));
+  return s.replaceAll("\r\n", "\n").replace(unshown, unlessBlank);
 }
 
 /** seen is as seenCode for a text as a whole, such as a command: blanks at its ends are written out, and so is every carriage return. */
 export function seen(s: string): string {
   const [, before, rest] = /^([ \t\n]*)([^]*)$/.exec(s)!;
   const inside = rest.replace(/[ \t\n]+$/, "");
-  return all(before) + inside.replaceAll("\r", "\\u{d}").replace(unshown, (c) => (c === " " || c === "\n" || c === "\t" ? c : escape(c))) + all(rest.slice(inside.length));
+  return all(before) + inside.replaceAll("\r", "\\u{d}").replace(unshown, unlessBlank) + all(rest.slice(inside.length));
 }
 
 /** seenLine is as seen for what is one line, such as a path. */

@@ -47,7 +47,7 @@ function One({ talk, ask, first, place }: { talk: Conversation; ask: Ask; first:
   const q = asked(ask.request, call && { ...known?.call, ...Object.fromEntries(Object.entries(call).filter(([, v]) => v !== null && v !== undefined)) } as never);
   return (
     <section class="ask" role="group" aria-labelledby={id} data-ask={ask.key}>
-      <div class="sheet" tabIndex={0} role="group" aria-label="What is asked">
+      <div class="asked" tabIndex={0} role="group" aria-label="What is asked">
         {place && <p class="place">{place}</p>}
         {q.theirs && <p class="said">The agent says:</p>}
         <h3 id={id}>{q.title}</h3>
@@ -55,7 +55,7 @@ function One({ talk, ask, first, place }: { talk: Conversation; ask: Ask; first:
         {q.command && <pre class="command" aria-label="Command">$ {q.command}</pre>}
         {q.cwd && <p class="said">in {q.cwd}</p>}
         {q.call?.title && !q.title.includes(q.call.title) && <p class="said">Tool: {q.call.title}</p>}
-        {q.call && <Body call={q.call} content={q.call.content ?? []} terminals={(t) => talk.fold.value.terminal(t)} />}
+        {q.call && <Body call={q.call} content={q.call.content ?? []} terminals={(t) => talk.fold.value.terminal(t)} whole />}
         {q.input.length > 0 && <dl class="input">{q.input.map((v) => <><dt>{v.name || "Input"}</dt><dd>{v.text}</dd></>)}</dl>}
       </div>
       <p class="options">

@@ -13,7 +13,7 @@ export function Form({ id, request, answer }: { id: string; request: CreateElici
   }
   return (
     <>
-      <div class="sheet">
+      <div class="asked">
         <h3 id={id}>{seenCode(String(request.message))}</h3>
         <p class="bad">The agent asks in a way that this page does not know: {seenLine(String(request.mode))}.</p>
       </div>
@@ -65,7 +65,7 @@ function Fields({ id, message, schema, answer }: { id: string; message: string; 
   };
   return (
     <form class="form" ref={form} onSubmit={send} noValidate>
-      <div class="sheet">
+      <div class="asked">
       <div>
         <h3 id={id}>{seenCode(schema?.title || message)}</h3>
         {schema?.title && <p class="said">{message}</p>}
@@ -193,7 +193,7 @@ function Address({ id, message, url, answer }: { id: string; message: string; ur
   const whole = parsed?.href ?? url; // with the name of the host as it is asked for
   return (
     <>
-      <div class="sheet">
+      <div class="asked">
       <h3 id={id}>{message}</h3>
       <p class="said">The agent asks you to visit {opens ? <b class="host">{parsed.host}</b> : "an address"}.</p>
       <p class="address" tabIndex={0} aria-label="Address">{seenLine(whole)}</p>
