@@ -199,6 +199,7 @@ func (s *session) put(ctx context.Context, b *backend, a *ask, held *heldAsk) er
 	if held != nil {
 		b.stream.settled(held.seq, false)
 		b.stream.mark(r.Marked)
+		b.stream.hasten() // a large one is all that may be in flight
 	}
 	s.numbered(a, seq)
 	return nil
