@@ -77,7 +77,7 @@ type Tier struct {
 }
 
 // hour is how many times as much it costs to keep something in a cache for an hour as for some minutes: twice the price of
-// what is read instead of 1.25 times.
+// what is read instead of 1.25 times. Only Anthropic has both; see tiers of package catalog for where that was looked up.
 const hour = 2 / 1.25
 
 // Of returns what one answer costs that has used u, and whether that is known. Sums of several answers have another

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -139,21 +140,23 @@ func (k *Known) check(provider string) error {
 	return nil
 }
 
-// tiers are the prices of long requests, by what the names of models begin with. The source has none. They are those that
-// the providers publish: https://developers.openai.com/api/docs/pricing, https://ai.google.dev/gemini-api/docs/pricing,
-// https://docs.x.ai/docs/models.
+// tiers are the prices of long requests, by what the names of models are like. The source has none. Each was compared with
+// two collections of what the providers publish, as they were in July 2026, which agree on everything both of them have:
+// github.com/anomalyco/models.dev (f3fc6922) and github.com/Wei-Shaw/model-price-repo (f9ff1473). They have a price of their
+// own for what is read from a cache in a long request, and for what is put into one, which are as many times the usual one
+// as that of the rest of what is read. Grok 4 is as openrouter.ai has it, Grok 4.5 and 4.6 are as docs.apiyi.com has them.
 var tiers = []struct {
-	name string // of the provider and the model
-	pro  bool   // those only that have "pro" in their names, too
-	tier model.Tier
+	names string // of the provider and the model: a pattern of package path
+	tier  model.Tier
 }{
-	{"openai/gpt-5.4", false, model.Tier{Above: 272_000, Input: 2, Output: 1.5}},
-	{"openai/gpt-5.5", false, model.Tier{Above: 272_000, Input: 2, Output: 1.5}},
-	{"openai/gpt-5.6", false, model.Tier{Above: 272_000, Input: 2, Output: 1.5}},
-	{"gemini/gemini-2.5-pro", false, model.Tier{Above: 200_000, Input: 2, Output: 1.5}},
-	{"gemini/gemini-3", true, model.Tier{Above: 200_000, Input: 2, Output: 1.5}},
-	{"x-ai/grok-4", false, model.Tier{Above: 200_000, Input: 2, Output: 2}},
-	{"anthropic/claude-sonnet-4.5", false, model.Tier{Above: 200_000, Input: 2, Output: 1.5}},
+	{"openai/gpt-5.[456]*", model.Tier{Above: 272_000, Input: 2, Output: 1.5}},
+	{"gemini/gemini-2.5-pro*", model.Tier{Above: 200_000, Input: 2, Output: 1.5}},
+	{"gemini/gemini-3*-pro*", model.Tier{Above: 200_000, Input: 2, Output: 1.5}},
+	{"x-ai/grok-4", model.Tier{Above: 128_000, Input: 2, Output: 2}},
+	{"x-ai/grok-4.*", model.Tier{Above: 200_000, Input: 2, Output: 2}},
+	{"x-ai/grok-build-*", model.Tier{Above: 200_000, Input: 2, Output: 2}},
+	{"anthropic/claude-sonnet-4", model.Tier{Above: 200_000, Input: 2, Output: 1.5}},
+	{"anthropic/claude-sonnet-4.5*", model.Tier{Above: 200_000, Input: 2, Output: 1.5}},
 }
 
 // tierOf returns the price of long requests of a model; nil if there is none, or no request is that long.
@@ -162,15 +165,13 @@ func tierOf(provider, id string, context int) *model.Tier {
 	if provider == aggregator {
 		name = strings.Replace(id, "google/", "gemini/", 1)
 	}
+	if strings.Contains(name, "-mini") || strings.Contains(name, "-nano") {
+		return nil
+	}
 	for _, t := range tiers {
-		isOne := strings.HasPrefix(name, t.name) && (!t.pro || strings.Contains(name, "-pro"))
-		small := strings.Contains(name, "-mini") || strings.Contains(name, "-nano")
-		if isOne && !small && context > t.tier.Above {
+		if is, _ := path.Match(t.names, name); is && context > t.tier.Above {
 			return &t.tier
 		}
-	}
-	if name == "anthropic/claude-sonnet-4" && context > 200_000 {
-		return &model.Tier{Above: 200_000, Input: 2, Output: 1.5}
 	}
 	return nil
 }

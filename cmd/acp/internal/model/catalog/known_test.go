@@ -91,6 +91,13 @@ func TestPrices(t *testing.T) {
 		{"gemini", "gemini-2.5-pro", 1.25, 10, 0.125, 1.25, 200_000, 2, 1.5},
 		{"anthropic", "claude-sonnet-5", 2, 10, 0.2, 2.5, 0, 0, 0},
 		{"openrouter", "google/gemini-3.7-flash", 0.75, 3.75, 0.075, 0.75, 0, 0, 0},
+		{"gemini", "gemini-3.1-pro-preview-customtools", 2, 12, 0.2, 2, 200_000, 2, 1.5},
+		{"gemini", "gemini-3-flash-preview", 0.5, 3, 0.05, 0.5, 0, 0, 0},
+		{"openai", "gpt-5.6-luna", 1, 6, 0.1, 1.25, 272_000, 2, 1.5},
+		{"openrouter", "x-ai/grok-4.3", 1.25, 2.5, 0.2, 1.25, 200_000, 2, 2},
+		{"openrouter", "x-ai/grok-build-0.1", 1, 2, 0.2, 1, 200_000, 2, 2},
+		{"openrouter", "anthropic/claude-sonnet-4", 3, 15, 0.3, 3.75, 200_000, 2, 1.5},
+		{"openrouter", "anthropic/claude-sonnet-4.6", 3.3, 16.5, 0.33, 4.125, 0, 0, 0},
 		{"openrouter", "anthropic/claude-sonnet-4.5", 3, 15, 0.3, 3.75, 200_000, 2, 1.5},
 	} {
 		i := model.Info{Provider: tt.provider, ID: tt.model}
