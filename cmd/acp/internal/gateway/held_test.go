@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/internal/idtest"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/idtest"
 	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
