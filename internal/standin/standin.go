@@ -51,7 +51,7 @@ type Tools func(verb, rest string, offered []string) (Call, error)
 
 // A Request is what the interfaces have in common.
 type Request struct {
-	API     string // chat, responses, messages or generate
+	API     string // chat, responses, messages, ollama or generate
 	Body    []byte
 	Users   []string                   // the texts of the user, in order
 	Results []string                   // of tools: all of them, or since the last text with a Mark
@@ -82,6 +82,8 @@ type Options struct {
 	Script func(*Request) Step
 	// Strict refuses what the services refuse.
 	Strict bool
+	// Plain is a service of Chat Completions that knows little of JSON Schema.
+	Plain bool
 	// Log receives all requests; may be nil.
 	Log io.Writer
 }
@@ -104,15 +106,17 @@ type Server struct {
 	signed map[string]string // thoughts by their signatures
 	faults []string
 	bodies [][]byte
+	images map[string]error // why an image is refused, by what it is
 }
 
 // New starts a server.
 func New(o Options) *Server {
-	s := &Server{o: o, counts: map[string]int{}, calls: map[string]int{}, signed: map[string]string{}}
+	s := &Server{o: o, counts: map[string]int{}, calls: map[string]int{}, signed: map[string]string{}, images: map[string]error{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", serve(s, "chat", readChat, writeChat))
 	mux.HandleFunc("POST /v1/responses", serve(s, "responses", readResponses, writeResponses))
 	mux.HandleFunc("POST /v1/messages", serve(s, "messages", readMessages, writeMessages))
+	mux.HandleFunc("POST /api/chat", serve(s, "ollama", readOllama, writeOllama))
 	mux.HandleFunc("POST /v1beta/models/{call}", serve(s, "generate", readGenerate, writeGenerate))
 	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, r *http.Request) {
 		s.count(r, nil)
@@ -196,7 +200,7 @@ func serve[T any](s *Server, api string, read func(*http.Request, T) Request, wr
 		if s.o.Strict {
 			if err := s.judge(api, body); err != nil {
 				s.note(func() { s.faults = append(s.faults, api+": "+err.Error()) })
-				refuse(w, err.Error())
+				reject(w, api, err.Error())
 				return
 			}
 		}
@@ -226,7 +230,7 @@ func serve[T any](s *Server, api string, read func(*http.Request, T) Request, wr
 			return
 		}
 		if st.Fail {
-			refuse(w, "the stand-in fails as asked")
+			reject(w, api, "the stand-in fails as asked")
 			return
 		}
 		write(&stream{w: w, hang: func() {
@@ -239,6 +243,15 @@ func serve[T any](s *Server, api string, read func(*http.Request, T) Request, wr
 
 // signature returns that of the thought of an answer.
 func signature(id string) string { return "c2lnbmF0dXJl" + id }
+
+// reject refuses a request in the words of an interface.
+func reject(w http.ResponseWriter, api, why string) {
+	if api == "ollama" {
+		refuseOllama(w, why)
+		return
+	}
+	refuse(w, why)
+}
 
 // refuse answers with an error of the service.
 func refuse(w http.ResponseWriter, why string) {

@@ -10,6 +10,9 @@ import (
 
 // judge says why a service refuses a conversation; nil if it does not.
 func (s *Server) judge(api string, body []byte) error {
+	if err := s.judgeContent(api, body); err != nil {
+		return err
+	}
 	switch api {
 	case "messages":
 		return s.judgeMessages(body)
@@ -17,6 +20,8 @@ func (s *Server) judge(api string, body []byte) error {
 		return s.judgeResponses(body)
 	case "chat":
 		return s.judgeChat(body)
+	case "ollama":
+		return s.judgeOllama(body)
 	}
 	return nil
 }

@@ -432,7 +432,7 @@ func (m *modelTurn) Draft(id, name, piece string) {
 	if piece == "" {
 		m.out.EndMessage()
 	}
-	m.drafts.Write(&modelEnv{m.scribe, id, &m.drafts}, id, name, piece)
+	m.drafts.Write(&modelEnv{scribe: m.scribe, id: id, drafts: &m.drafts}, id, name, piece)
 }
 
 func (m *modelTurn) Drop() { m.drafts.Drop() }
@@ -472,10 +472,6 @@ func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult
 		out.Parts = append(out.Parts, &model.Text{Text: text})
 	}
 	for _, i := range got.Images {
-		if !m.model.Info().Images {
-			out.Parts = append(out.Parts, &model.Text{Text: "(You cannot see images.)"})
-			break
-		}
 		out.Parts = append(out.Parts, &model.Image{MIMEType: i.MIMEType, Data: i.Data})
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 	"github.com/goacp/acp/cmd/acp/internal/gitread"
 	"github.com/goacp/acp/cmd/acp/internal/model"
+	"github.com/goacp/acp/cmd/acp/internal/picture"
 )
 
 // guidanceFrom begins guidance in a conversation, before the name of its file.
@@ -198,12 +200,7 @@ func (m *modelTurn) parts(blocks []acp.ContentBlock) []model.Part {
 				text("%s", b.Text)
 			}
 		case *acp.ImageContent:
-			data, err := base64.StdEncoding.DecodeString(b.Data)
-			if err != nil || !m.model.Info().Images {
-				text("(The user has attached %s, which you cannot see.)", given1(b))
-				continue
-			}
-			parts = append(parts, &model.Image{MIMEType: b.MIMEType, Data: data})
+			parts = append(parts, m.picture(b, b.Data))
 		case *acp.ResourceLink:
 			if path, ok := tool.FilePath(b.URI); ok {
 				text("(The user refers to the file %s.)", path)
@@ -211,6 +208,10 @@ func (m *modelTurn) parts(blocks []acp.ContentBlock) []model.Part {
 			}
 			text("(The user refers to %s.)", b.URI)
 		case *acp.EmbeddedResource:
+			if r, ok := b.Resource.(*acp.BlobResourceContents); ok && strings.HasPrefix(r.MIMEType, "image/") {
+				parts = append(parts, m.picture(b, r.Blob))
+				continue
+			}
 			if r, ok := b.Resource.(*acp.TextResourceContents); ok {
 				name := r.URI
 				if path, ok := tool.FilePath(r.URI); ok {
@@ -225,4 +226,38 @@ func (m *modelTurn) parts(blocks []acp.ContentBlock) []model.Part {
 		}
 	}
 	return parts
+}
+
+// picture returns an image of a prompt as models take it, or a text that says why it is not there. The user learns
+// of that, too.
+func (m *modelTurn) picture(b acp.ContentBlock, encoded string) model.Part {
+	if !m.model.Info().Images {
+		return &model.Text{Text: fmt.Sprintf("(The user has attached %s, which you cannot see.)", given1(b))}
+	}
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		err = errors.New("it is not base64")
+	}
+	p := picture.Picture{}
+	if err == nil {
+		p, err = picture.Fit(data, picture.Common)
+	}
+	if err != nil {
+		why := prose.OneLine(err.Error(), 200)
+		m.warn("The model does not get "+given1(b)+": "+why+".", "")
+		return &model.Text{Text: fmt.Sprintf("(The user has attached %s, which you do not get: %s.)", given1(b), why)}
+	}
+	return &model.Image{MIMEType: p.MIMEType, Data: p.Data}
+}
+
+// warn tells the user of something that is not as it should be: by a notice, or, where the protocol has none, in
+// the answer.
+func (m *modelTurn) warn(title, detail string) {
+	m.out.EndMessage()
+	if m.s.acp.Conn().Version() == 1 {
+		m.say(strings.TrimSpace(title+" "+detail) + "\n\n")
+		m.out.EndMessage()
+		return
+	}
+	_ = m.out.Notice(acp.NoticeSeverityWarning, title, detail)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/model"
+	"github.com/goacp/acp/cmd/acp/internal/model/modeltest"
 	scripts "github.com/goacp/acp/cmd/acp/internal/model/script"
 )
 
@@ -406,12 +407,13 @@ func TestPromptParts(t *testing.T) {
 	k := start(t, 2, with)
 	k.write("AGENTS.md", "Always be kind.")
 	k.tell("What is this?",
-		&acp.ImageContent{MIMEType: "image/png", Data: "cGl4"},
+		&acp.ImageContent{MIMEType: "image/png", Data: modeltest.PixelData},
+		&acp.EmbeddedResource{Resource: &acp.BlobResourceContents{URI: "file:///x/y.png", MIMEType: "image/png", Blob: modeltest.PixelData}},
 		&acp.ResourceLink{URI: "file://" + filepath.ToSlash(k.cwd) + "/main.go", Name: "main.go"},
 		&acp.EmbeddedResource{Resource: &acp.TextResourceContents{URI: "file:///x/y.txt", Text: "why"}},
 		&acp.AudioContent{MIMEType: "audio/wav", Data: "AAAA"},
 	)
-	contains(t, w.last(), "from "+filepath.Join(k.cwd, "AGENTS.md")+":\n\nAlways be kind.", "What is this?\n(image image/png, 3 bytes)",
+	contains(t, w.last(), "from "+filepath.Join(k.cwd, "AGENTS.md")+":\n\nAlways be kind.", fmt.Sprintf("What is this?\n(image image/png, %[1]d bytes)\n(image image/png, %[1]d bytes)\n", len(modeltest.Pixel().Data)),
 		"(The user refers to the file "+filepath.Join(k.cwd, "main.go")+".)", "(The user has attached "+filepath.FromSlash("/x/y.txt")+":)\nwhy", "a recording, `audio/wav`, 3 bytes")
 }
 

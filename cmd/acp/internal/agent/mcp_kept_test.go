@@ -150,3 +150,13 @@ say Sent.
 		t.Errorf("asked %q", k.asked)
 	}
 }
+
+// answering is a client that provides a server with one tool, whose result is what it is.
+func answering(tool mcp.Tool, content ...mcp.Content) func(context.Context, *acp.MCPCall) (json.RawMessage, error) {
+	return func(_ context.Context, c *acp.MCPCall) (json.RawMessage, error) {
+		if c.Method == "tools/list" {
+			return json.Marshal(mcp.ListToolsResult{Tools: []*mcp.Tool{&tool}})
+		}
+		return json.Marshal(mcp.CallToolResult{Content: content})
+	}
+}

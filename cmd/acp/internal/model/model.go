@@ -35,6 +35,7 @@ type Model interface {
 // Info describes a model.
 type Info struct {
 	Provider string // who serves it, as in settings
+	API      API    // what it is asked by; set by whoever asks
 	ID       string // what the provider calls it
 	Name     string // for people
 	Context  int    // how many tokens fit into it, answer included; 0 is unknown

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -12,6 +13,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/picture"
 )
 
 const (
@@ -101,18 +103,7 @@ func CallMCP(ctx context.Context, env Env, s acp.MCPServer, tool string, input j
 				return err
 			}
 			for _, content := range res.Content {
-				block := mcpContent(content)
-				c.show(&acp.BlockContent{Content: block})
-				switch content := content.(type) {
-				case *mcp.TextContent:
-					c.found += content.Text + "\n"
-				case *mcp.ImageContent:
-					c.images = append(c.images, Image{content.MIMEType, content.Data})
-				default:
-					if t, ok := block.(*acp.TextContent); ok {
-						c.found += t.Text + "\n"
-					}
-				}
+				c.take(content)
 			}
 			c.found = bounded(c.found, outputTail)
 			if res.IsError {
@@ -134,6 +125,40 @@ func CallMCP(ctx context.Context, env Env, s acp.MCPServer, tool string, input j
 	return c.done("The tool has answered.")
 }
 
+// maxImages bounds the images of one result: more fill a window.
+const maxImages = 20
+
+// take shows a piece of a result, and keeps it for the model.
+func (c *call) take(content mcp.Content) {
+	switch content := content.(type) {
+	case *mcp.TextContent:
+		c.show(&acp.BlockContent{Content: mcpContent(content)})
+		c.found += content.Text + "\n"
+	case *mcp.ImageContent:
+		if len(c.images) == maxImages {
+			c.found += fmt.Sprintf("(An image is not here: a result has at most %d.)\n", maxImages)
+			return
+		}
+		p, err := picture.Fit(content.Data, picture.Common)
+		if err != nil {
+			why := "(An image is not here: " + prose.OneLine(err.Error(), 200) + ".)"
+			c.text(why)
+			c.found += why + "\n"
+			return
+		}
+		c.show(&acp.BlockContent{Content: &acp.ImageContent{MIMEType: p.MIMEType, Data: base64.StdEncoding.EncodeToString(p.Data)}})
+		c.images = append(c.images, p)
+	default:
+		block := mcpContent(content)
+		c.show(&acp.BlockContent{Content: block})
+		if t, ok := block.(*acp.TextContent); ok {
+			c.found += t.Text + "\n"
+			return
+		}
+		c.found += "(A recording is here, which you cannot hear.)\n"
+	}
+}
+
 // mcpContent puts what a tool returns into a block.
 func mcpContent(c mcp.Content) acp.ContentBlock {
 	switch c := c.(type) {
@@ -143,8 +168,6 @@ func mcpContent(c mcp.Content) acp.ContentBlock {
 			text += "\n(This is not all of it.)"
 		}
 		return acp.Text(text)
-	case *mcp.ImageContent:
-		return &acp.ImageContent{MIMEType: c.MIMEType, Data: base64.StdEncoding.EncodeToString(c.Data)}
 	case *mcp.AudioContent:
 		return &acp.AudioContent{MIMEType: c.MIMEType, Data: base64.StdEncoding.EncodeToString(c.Data)}
 	}

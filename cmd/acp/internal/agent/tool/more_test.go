@@ -1,9 +1,12 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"image"
+	"image/png"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +19,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acptest"
 	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/cmd/acp/internal/picture"
 )
 
 func has(t *testing.T, got string, wants ...string) {
@@ -248,10 +252,23 @@ func TestFetch(t *testing.T) {
 // TestImage: an image is shown as one, also to the model.
 func TestImage(t *testing.T) {
 	b := &bench{cwd: t.TempDir()}
-	b.write(t, "a.png", "\x89PNG\r\n\x1a\n0000")
+	var small, wide bytes.Buffer
+	if err := errors.Join(png.Encode(&small, image.NewGray(image.Rect(0, 0, 4, 4))), png.Encode(&wide, image.NewGray(image.Rect(0, 0, 8001, 4)))); err != nil {
+		t.Fatal(err)
+	}
+	b.write(t, "a.png", small.String())
+	b.write(t, "a.jpg", small.String()) // by another name
 	b.write(t, "b.png", "not an image\n")
-	res, err := b.use(t, Read, `{"path":"a.png"}`)
-	if err != nil || len(res.Images) != 1 || res.Images[0].MIMEType != "image/png" {
+	b.write(t, "wide.png", wide.String())
+	b.write(t, "damaged.png", small.String()[:small.Len()-20])
+	for _, name := range []string{"a.png", "a.jpg", "wide.png"} {
+		res, err := b.use(t, Read, `{"path":"`+name+`"}`)
+		if err != nil || len(res.Images) != 1 || !picture.Fits(res.Images[0], picture.Common) || res.Images[0].MIMEType != "image/png" {
+			t.Errorf("%s: %+v, %v", name, res, err)
+		}
+	}
+	res, err := b.use(t, Read, `{"path":"damaged.png"}`)
+	if err != nil || res.Status != acp.ToolCallStatusFailed || len(res.Images) > 0 || !strings.Contains(res.Said, "cannot be shown: it is damaged") {
 		t.Errorf("%+v, %v", res, err)
 	}
 	if res, err = b.use(t, Read, `{"path":"b.png"}`); err != nil || len(res.Images) > 0 {

@@ -7,14 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/picture"
 )
 
 // Bounds of what Read shows.
@@ -171,30 +172,30 @@ func (c *call) readLines(p place, from, count uint32) (text string, stale bool, 
 	return strings.Join(all[start:end], ""), stale, nil
 }
 
-// maxImage bounds the images that are read, in bytes.
-const maxImage = 5 << 20
-
-// readImage returns the image in a file; nil if it holds none.
+// readImage returns the image in a file, as models take it; nil if it holds none. The error says why they cannot.
 func readImage(path string) (*Image, error) {
-	kind, ok := map[string]string{".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}[strings.ToLower(filepath.Ext(path))]
-	if !ok {
+	if !slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif", ".webp"}, strings.ToLower(filepath.Ext(path))) {
 		return nil, nil
 	}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil, !info.Mode().IsRegular():
 		return nil, nil // reading it as text says what is wrong
-	case info.Size() > maxImage:
-		return nil, fmt.Errorf("the image has more than %d MiB", maxImage>>20)
+	case info.Size() > picture.MaxData:
+		return nil, fmt.Errorf("the image has more than %d MiB: make a smaller one of it", picture.MaxData>>20)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	if http.DetectContentType(data) != kind {
+	if picture.Kind(data) == "" {
 		return nil, nil
 	}
-	return &Image{MIMEType: kind, Data: data}, nil
+	p, err := picture.Fit(data, picture.Common)
+	if err != nil {
+		return nil, fmt.Errorf("the image cannot be shown: %w", err)
+	}
+	return &p, nil
 }
 
 // showImage shows an image in a call.

@@ -23,6 +23,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/edit"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/served"
+	"github.com/goacp/acp/cmd/acp/internal/picture"
 	"github.com/goacp/acp/cmd/acp/internal/withheld"
 )
 
@@ -119,11 +120,8 @@ type Hints struct {
 	ReadAsks   string                                // what asks where a search leaves out
 }
 
-// An Image is what a tool found that is not text.
-type Image struct {
-	MIMEType string
-	Data     []byte
-}
+// An Image is what a tool found that is not text, as all models take it.
+type Image = picture.Picture
 
 // MaxText bounds the text of a result for a language model, in bytes: what is longer costs
 // more than it tells.

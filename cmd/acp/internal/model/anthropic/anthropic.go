@@ -83,6 +83,7 @@ func New(c Config) (*Model, error) {
 	if c.Token != "" {
 		m.header.Set("Authorization", "Bearer "+c.Token)
 	}
+	m.c.Info.API = model.APIMessages
 	m.c.Client.Provider, m.c.Client.Model = c.Info.Provider, c.Info.ID
 	m.c.Client.Explain, m.c.Client.Limits = explain, limits
 	if m.c.Client.Stall == 0 {

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // open returns a model that is asked through rt, with settings of its own.
 func open(t *testing.T, rt http.RoundTripper, with ...func(*Config)) *Model {
 	t.Helper()
-	c := Config{Info: model.Info{Provider: "anthropic", ID: "m-1"}, Key: "the-key", Client: stream.Client{HTTP: &http.Client{Transport: rt}, Retries: -1}}
+	c := Config{Info: model.Info{Provider: "anthropic", ID: "m-1", Images: true}, Key: "the-key", Client: stream.Client{HTTP: &http.Client{Transport: rt}, Retries: -1}}
 	for _, f := range with {
 		f(&c)
 	}
@@ -69,12 +69,12 @@ func TestBody(t *testing.T) {
 		{
 			name: "prefix",
 			r:    model.Request{Prefix: &model.Prefix{System: "S", Tools: tools}, Messages: []*model.Message{user(text("hi"))}, Effort: "high", MaxTokens: 10},
-			want: `{"model":"m-1","tools":[{"name":"a","description":"A.","input_schema":{"type":"object"}},{"name":"b","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}],"system":[{"type":"text","text":"S","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"cache_control":{"type":"ephemeral"},"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high"},"max_tokens":10,"stream":true}`,
+			want: `{"model":"m-1","tools":[{"name":"a","description":"A.","input_schema":{"type":"object","properties":{}}},{"name":"b","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}],"system":[{"type":"text","text":"S","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"cache_control":{"type":"ephemeral"},"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high"},"max_tokens":10,"stream":true}`,
 		},
 		{
 			name: "tools must be used",
 			r:    model.Request{Prefix: &model.Prefix{Tools: tools[:1]}, Messages: []*model.Message{user(text("hi"))}, Choice: model.ToolAny},
-			want: `{"model":"m-1","tools":[{"name":"a","description":"A.","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"cache_control":{"type":"ephemeral"},"tool_choice":{"type":"any"},"max_tokens":32000,"stream":true}`,
+			want: `{"model":"m-1","tools":[{"name":"a","description":"A.","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"cache_control":{"type":"ephemeral"},"tool_choice":{"type":"any"},"max_tokens":32000,"stream":true}`,
 		},
 		{
 			name: "budget",
@@ -93,13 +93,13 @@ func TestBody(t *testing.T) {
 			r: model.Request{Prefix: &model.Prefix{}, Messages: []*model.Message{
 				user(text("hi")),
 				answer(&model.Thought{Text: "t", Opaque: signed}, &model.Thought{Text: "of another"}, &model.ToolUse{ID: "call:1", Name: "a b/ü", Input: json.RawMessage(`[1]`)}, &model.ToolUse{ID: "ok_1", Name: "", Input: json.RawMessage(`"x"`), Malformed: true}),
-				user(text("and now?"), &model.ToolResult{ID: "call:1", Failed: true}, &model.ToolResult{ID: "ok_1", Parts: []model.Part{text(" \n"), &model.Image{MIMEType: "image/png", Data: []byte("p")}, &model.Image{MIMEType: "image/tiff"}}}),
+				user(text("and now?"), &model.ToolResult{ID: "call:1", Failed: true}, &model.ToolResult{ID: "ok_1", Parts: []model.Part{text(" \n"), modeltest.Pixel(), &model.Image{MIMEType: "image/tiff"}}}),
 				answer(text(" "), &model.Thought{Text: "t", Opaque: signed}),
 				user(text("well?")),
 			}},
 			want: `{"model":"m-1","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},` +
 				`{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"toolu_0af6315558b41599b4a0fbfa","name":"a_b__","input":{"input":[1]}},{"type":"tool_use","id":"ok_1","name":"unknown","input":{"input":"x"}}]},` +
-				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_0af6315558b41599b4a0fbfa","content":[{"type":"text","text":"failed"}],"is_error":true},{"type":"tool_result","tool_use_id":"ok_1","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"cA=="}},{"type":"text","text":"[an image of type image/tiff, which this model cannot see]"}]},{"type":"text","text":"and now?"}]},` +
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_0af6315558b41599b4a0fbfa","content":[{"type":"text","text":"failed"}],"is_error":true},{"type":"tool_result","tool_use_id":"ok_1","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + modeltest.PixelData + `"}},{"type":"text","text":"(An image is not here: it is empty.)"}]},{"type":"text","text":"and now?"}]},` +
 				`{"role":"user","content":[{"type":"text","text":"well?"}]}],"cache_control":{"type":"ephemeral"},"max_tokens":32000,"stream":true}`,
 		},
 		{

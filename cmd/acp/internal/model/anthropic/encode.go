@@ -103,7 +103,7 @@ func (m *Model) prefix(p *model.Prefix) ([]byte, error) {
 		Tools  []tool  `json:"tools,omitempty"`
 		System []block `json:"system,omitempty"`
 	}{Model: m.c.Info.ID}
-	for _, t := range p.Tools {
+	for _, t := range m.c.Info.Tools(p.Tools) {
 		head.Tools = append(head.Tools, tool{Name: t.Name, Description: t.Description, InputSchema: t.Schema})
 	}
 	if p.System != "" {
@@ -208,7 +208,7 @@ func (m *Model) message(msg *model.Message, marked bool) ([]byte, error) {
 		case *model.ToolUse:
 			content = append(content, &block{Type: "tool_use", ID: toolID(p.ID), Name: toolName(p.Name), Input: object(p)})
 		default:
-			content = appendContent(content, p)
+			content = m.appendContent(content, p)
 		}
 	}
 	// The interface wants results before anything else.
@@ -243,7 +243,7 @@ func withoutLastThoughts(content []any) []any {
 func (m *Model) result(r *model.ToolResult) *block {
 	b := &block{Type: "tool_result", ToolUseID: toolID(r.ID), IsError: r.Failed}
 	for _, p := range r.Parts {
-		b.Content = appendContent(b.Content, p)
+		b.Content = m.appendContent(b.Content, p)
 	}
 	if r.Failed && len(b.Content) == 0 { // which the interface refuses
 		b.Content = []any{&block{Type: "text", Text: "failed"}}
@@ -251,21 +251,18 @@ func (m *Model) result(r *model.ToolResult) *block {
 	return b
 }
 
-// pictures are the forms that the interface takes.
-var pictures = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
-
 // appendContent appends a text or an image. The interface refuses texts that are blank.
-func appendContent(content []any, p model.Part) []any {
+func (m *Model) appendContent(content []any, p model.Part) []any {
+	if i, ok := p.(*model.Image); ok {
+		p = m.c.Info.Picture(i)
+	}
 	switch p := p.(type) {
 	case *model.Text:
 		if strings.TrimSpace(p.Text) != "" {
 			content = append(content, &block{Type: "text", Text: p.Text})
 		}
 	case *model.Image:
-		if slices.Contains(pictures, p.MIMEType) {
-			return append(content, &block{Type: "image", Source: &source{"base64", p.MIMEType, p.Data}})
-		}
-		content = append(content, &block{Type: "text", Text: "[an image of type " + p.MIMEType + ", which this model cannot see]"})
+		content = append(content, &block{Type: "image", Source: &source{"base64", p.MIMEType, p.Data}})
 	}
 	return content
 }

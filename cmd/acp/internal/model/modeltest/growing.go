@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -63,11 +64,23 @@ func Growing(t *testing.T, end string, thought model.Opaque, open func(http.Roun
 	}
 }
 
+// PixelData is the data of [Pixel] in base64.
+const PixelData = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+// Pixel is an image that can be sent.
+func Pixel() *model.Image {
+	data, err := base64.StdEncoding.DecodeString(PixelData)
+	if err != nil {
+		panic(err) // of a literal
+	}
+	return &model.Image{MIMEType: "image/png", Data: data}
+}
+
 func randomParts(rng *rand.Rand) []model.Part {
 	parts := []model.Part{&model.Text{Text: fmt.Sprintf("text %d <b> \u2028 \xff 😀 \"quoted\"\r\n", rng.IntN(100))}}
 	switch rng.IntN(4) {
 	case 0:
-		parts = append(parts, &model.Image{MIMEType: "image/png", Data: []byte{0, 1, 2, byte(rng.IntN(256))}})
+		parts = append(parts, Pixel())
 	case 1:
 		parts = append(parts, &model.Text{})
 	}

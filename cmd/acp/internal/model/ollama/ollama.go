@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/goacp/acp/cmd/acp/internal/model"
@@ -52,6 +53,7 @@ func New(c Config) (*Model, error) {
 	if c.Info.Context == 0 {
 		c.Info.Context = DefaultWindow
 	}
+	c.Info.API = model.APIOllama
 	m := &Model{c: c, url: u.String(), header: http.Header{}, form: "ollama/" + c.Info.ID}
 	m.header.Set("Content-Type", "application/json")
 	m.header.Set("Accept", "application/x-ndjson")
@@ -113,7 +115,7 @@ func (m *Model) body(r *model.Request) ([]byte, error) {
 		if b[len(b)-1] != '[' {
 			b = append(b, ',')
 		}
-		b = append(b, form...)
+		b = append(append(b, stream.Alternate(b, form)...), form...)
 	}
 	for _, msg := range r.Messages {
 		for _, p := range msg.Parts {
@@ -121,14 +123,14 @@ func (m *Model) body(r *model.Request) ([]byte, error) {
 				names[u.ID] = u.Name
 			}
 		}
-		form, err := msg.Encoded(m.form, func(msg *model.Message) ([]byte, error) { return encode(msg, names) })
+		form, err := msg.Encoded(m.form, func(msg *model.Message) ([]byte, error) { return m.encode(msg, names) })
 		if err != nil {
 			return nil, err
 		}
 		add(form)
 	}
 	if len(r.Tail) > 0 {
-		form, err := encode(&model.Message{Role: model.User, Parts: r.Tail}, nil)
+		form, err := m.encode(&model.Message{Role: model.User, Parts: r.Tail}, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +166,7 @@ func (m *Model) prefix(p *model.Prefix) ([]byte, error) {
 		Model string `json:"model"`
 		Tools []tool `json:"tools,omitempty"`
 	}{Model: m.c.Info.ID}
-	for _, t := range p.Tools {
+	for _, t := range m.c.Info.Tools(p.Tools) {
 		head.Tools = append(head.Tools, tool{"function", function{t.Name, t.Description, t.Schema}})
 	}
 	b, err := stream.AppendJSON(nil, head)
@@ -180,11 +182,11 @@ func (m *Model) prefix(p *model.Prefix) ([]byte, error) {
 
 // encode returns a message as the interface wants it: results of tools are messages of
 // their own, before what the user says.
-func encode(m *model.Message, names map[string]string) ([]byte, error) {
+func (m *Model) encode(msg *model.Message, names map[string]string) ([]byte, error) {
 	var all []message
-	own := message{Role: string(m.Role)}
+	own := message{Role: string(msg.Role)}
 	var texts []string
-	for _, p := range m.Parts {
+	for _, p := range m.sent(msg.Parts) {
 		switch p := p.(type) {
 		case *model.Text:
 			texts = append(texts, p.Text)
@@ -197,11 +199,11 @@ func encode(m *model.Message, names map[string]string) ([]byte, error) {
 			c.Function.Name, c.Function.Arguments = p.Name, object(p)
 			own.Calls = append(own.Calls, c)
 		case *model.ToolResult:
-			all = append(all, result(p, names[p.ID]))
+			all = append(all, m.result(p, names[p.ID]))
 		}
 	}
 	sep := "\n\n"
-	if m.Role == model.Assistant {
+	if msg.Role == model.Assistant {
 		sep = ""
 	}
 	own.Content = strings.Join(texts, sep)
@@ -211,10 +213,21 @@ func encode(m *model.Message, names map[string]string) ([]byte, error) {
 	return stream.Elements(all)
 }
 
-func result(r *model.ToolResult, name string) message {
+// sent returns parts with their images as they can be sent.
+func (m *Model) sent(parts []model.Part) []model.Part {
+	all := slices.Clone(parts)
+	for i, p := range all {
+		if img, ok := p.(*model.Image); ok {
+			all[i] = m.c.Info.Picture(img)
+		}
+	}
+	return all
+}
+
+func (m *Model) result(r *model.ToolResult, name string) message {
 	msg := message{Role: "tool", ToolName: name, ToolID: r.ID}
 	var texts []string
-	for _, p := range r.Parts {
+	for _, p := range m.sent(r.Parts) {
 		switch p := p.(type) {
 		case *model.Text:
 			texts = append(texts, p.Text)

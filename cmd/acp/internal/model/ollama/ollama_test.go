@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func open(t *testing.T, rt http.RoundTripper) *Model {
 	t.Helper()
-	m, err := New(Config{Info: model.Info{Provider: "ollama", ID: "m-1"}, URL: "http://lab:11434/v1/", Client: stream.Client{HTTP: &http.Client{Transport: rt}, Retries: -1}})
+	m, err := New(Config{Info: model.Info{Provider: "ollama", ID: "m-1", Images: true}, URL: "http://lab:11434/v1/", Client: stream.Client{HTTP: &http.Client{Transport: rt}, Retries: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestRequest(t *testing.T) {
 	r := &model.Request{
 		Prefix: &model.Prefix{System: "Be <brief>.", Tools: []model.Tool{{Name: "read", Description: "Reads.", Schema: json.RawMessage(`{"type":"object"}`)}}},
 		Messages: []*model.Message{
-			{Role: model.User, Parts: []model.Part{&model.Text{Text: "a"}, &model.Text{Text: "b"}, &model.Image{MIMEType: "image/png", Data: []byte("x")}}},
+			{Role: model.User, Parts: []model.Part{&model.Text{Text: "a"}, &model.Text{Text: "b"}, modeltest.Pixel()}},
 			{Role: model.Assistant, Parts: []model.Part{&model.Thought{Text: "hm"}, &model.Text{Text: "I look."}, &model.ToolUse{ID: "c1", Name: "read", Input: json.RawMessage(`{"path":"a"}`)}, &model.ToolUse{ID: "c2", Name: "read", Input: json.RawMessage(`"oops"`), Malformed: true}}},
 			{Role: model.User, Parts: []model.Part{&model.ToolResult{ID: "c1", Parts: []model.Part{&model.Text{Text: "x"}}}, &model.ToolResult{ID: "c2", Failed: true, Parts: []model.Part{&model.Text{Text: "no"}}}, &model.Text{Text: "Hurry."}}},
 			{Role: model.Assistant},
@@ -56,11 +56,12 @@ func TestRequest(t *testing.T) {
 	if url != "POST http://lab:11434/api/chat" {
 		t.Error(url)
 	}
-	want := `{"model":"m-1","tools":[{"type":"function","function":{"name":"read","description":"Reads.","parameters":{"type":"object"}}}],"messages":[` +
+	want := `{"model":"m-1","tools":[{"type":"function","function":{"name":"read","description":"Reads.","parameters":{"type":"object","properties":{}}}}],"messages":[` +
 		`{"role":"system","content":"Be <brief>."},` +
-		`{"role":"user","content":"a\n\nb","images":["eA=="]},` +
+		`{"role":"user","content":"a\n\nb","images":["` + modeltest.PixelData + `"]},` +
 		`{"role":"assistant","content":"I look.","thinking":"hm","tool_calls":[{"id":"c1","function":{"name":"read","arguments":{"path":"a"}}},{"id":"c2","function":{"name":"read","arguments":{"input":"oops"}}}]},` +
 		`{"role":"tool","content":"x","tool_name":"read","tool_call_id":"c1"},{"role":"tool","content":"error: no","tool_name":"read","tool_call_id":"c2"},{"role":"user","content":"Hurry."},` +
+		`{"role":"assistant","content":"(no answer)"},` +
 		`{"role":"user","content":"tail"}],"options":{"num_ctx":32768,"num_predict":100},"stream":true,"think":"low"}`
 	if diff := cmp.Diff(want, body); diff != "" {
 		t.Error(diff)

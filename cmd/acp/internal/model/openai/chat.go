@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -20,6 +21,7 @@ type Chat struct {
 
 // NewChat returns a model. It fails if the URL is none.
 func NewChat(c Config) (*Chat, error) {
+	c.Info.API = cmp.Or(c.Dialect.API, model.APIChat)
 	e, err := newEndpoint(c, "/chat/completions")
 	if err != nil {
 		return nil, err
@@ -123,7 +125,7 @@ func (m *Chat) prefix(p *model.Prefix) ([]byte, error) {
 		Model string     `json:"model"`
 		Tools []chatTool `json:"tools,omitempty"`
 	}{Model: m.c.Info.ID}
-	for _, t := range p.Tools {
+	for _, t := range m.c.Info.Tools(p.Tools) {
 		head.Tools = append(head.Tools, chatTool{"function", chatFunction{t.Name, t.Description, t.Schema}})
 	}
 	b, err := stream.AppendJSON(nil, head)
@@ -149,10 +151,10 @@ func (m *Chat) message(msg *model.Message) ([]byte, error) {
 	}
 	var all []any
 	var said []chatPart
-	for _, p := range msg.Parts {
+	for _, p := range m.sent(msg.Parts) {
 		switch p := p.(type) {
 		case *model.ToolResult:
-			text, images := flatten(p)
+			text, images := m.flatten(p)
 			all = append(all, &chatMessage{Role: "tool", Content: text, ToolID: p.ID})
 			if len(images) == 0 {
 				continue

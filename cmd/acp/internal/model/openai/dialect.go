@@ -1,5 +1,7 @@
 package openai
 
+import "github.com/goacp/acp/cmd/acp/internal/model"
+
 // A Dialect says how a server of Chat Completions differs from what most do. The zero
 // value asks for as little as possible. What servers answer is read liberally, whatever
 // the dialect.
@@ -21,11 +23,13 @@ type Dialect struct {
 	NoUsage bool
 	// Role is whose the instructions are; "" is system.
 	Role string
+	// API is what the server takes of tools and images; "" is [model.APIChat].
+	API model.API
 }
 
 // Dialects are those of servers that are known, by their names in settings.
 var Dialects = map[string]Dialect{
-	"openai":     {MaxTokens: "max_completion_tokens", Effort: "reasoning_effort", CacheKey: true},
+	"openai":     {MaxTokens: "max_completion_tokens", Effort: "reasoning_effort", CacheKey: true, API: model.APIOpenAI},
 	"ollama":     {Effort: "reasoning_effort", Tag: "think"},
 	"llamacpp":   {Thoughts: "reasoning_content", Tag: "think"},
 	"vllm":       {Effort: "reasoning_effort", Tag: "think"},

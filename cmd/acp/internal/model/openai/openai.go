@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,7 +84,7 @@ func join(b []byte, r *model.Request, form string, encode func(*model.Message) (
 			b = append(b, ',')
 		}
 		first = false
-		b = append(b, form...)
+		b = append(append(b, stream.Alternate(b, form)...), form...)
 	}
 	for _, m := range r.Messages {
 		f, err := m.Encoded(form, encode)
@@ -149,9 +150,9 @@ func toolName(name string) string {
 }
 
 // flatten returns the texts of a tool's result, and its images.
-func flatten(r *model.ToolResult) (text string, images []*model.Image) {
+func (e *endpoint) flatten(r *model.ToolResult) (text string, images []*model.Image) {
 	var texts []string
-	for _, p := range r.Parts {
+	for _, p := range e.sent(r.Parts) {
 		switch p := p.(type) {
 		case *model.Text:
 			texts = append(texts, p.Text)
@@ -164,6 +165,17 @@ func flatten(r *model.ToolResult) (text string, images []*model.Image) {
 		text = strings.TrimRight("error: "+text, " ")
 	}
 	return text, images
+}
+
+// sent returns parts with their images as they can be sent.
+func (e *endpoint) sent(parts []model.Part) []model.Part {
+	all := slices.Clone(parts)
+	for i, p := range all {
+		if img, ok := p.(*model.Image); ok {
+			all[i] = e.c.Info.Picture(img)
+		}
+	}
+	return all
 }
 
 // inputOf returns the input of a tool that has come in pieces.

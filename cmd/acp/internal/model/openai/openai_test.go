@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func config(rt http.RoundTripper) Config {
 	return Config{
-		Info: model.Info{Provider: "p", ID: "m-1"}, Key: "the-key",
+		Info: model.Info{Provider: "p", ID: "m-1", Images: true}, Key: "the-key",
 		Client: stream.Client{HTTP: &http.Client{Transport: rt}, Retries: -1},
 	}
 }
@@ -97,9 +97,9 @@ func conversation(form string, thought, use, said string) []*model.Message {
 			&model.ToolUse{ID: "c3", Name: "b", Input: json.RawMessage(`[1]`)}),
 		user(text("and now?"), &model.ToolResult{ID: "c1", Parts: []model.Part{text("one"), text("two")}},
 			&model.ToolResult{ID: "c2", Failed: true},
-			&model.ToolResult{ID: "c3", Failed: true, Parts: []model.Part{text("bad"), &model.Image{MIMEType: "image/png", Data: []byte("p")}}}),
+			&model.ToolResult{ID: "c3", Failed: true, Parts: []model.Part{text("bad"), modeltest.Pixel()}}),
 		answer(&model.Thought{Text: "cut off", Opaque: opaque(thought)}),
-		user(&model.Image{MIMEType: "image/gif", Data: []byte("g")}, text("well?")),
+		user(&model.Image{MIMEType: "image/gif", Data: modeltest.Pixel().Data}, text("well?")),
 	}
 }
 
@@ -114,7 +114,7 @@ func same(t *testing.T, want, got string) {
 
 // TestResponsesBody: what is sent.
 func TestResponsesBody(t *testing.T) {
-	const head = `{"model":"m-1","tools":[{"type":"function","name":"a","description":"A.","parameters":{"type":"object"},"strict":false}],"instructions":"S","store":false,"include":["reasoning.encrypted_content"],"input":[`
+	const head = `{"model":"m-1","tools":[{"type":"function","name":"a","description":"A.","parameters":{"type":"object","properties":{}},"strict":false}],"instructions":"S","store":false,"include":["reasoning.encrypted_content"],"input":[`
 	for _, tc := range []struct {
 		name string
 		r    *model.Request
@@ -137,8 +137,8 @@ func TestResponsesBody(t *testing.T) {
 				`{"type":"message","role":"user","content":[{"type":"input_text","text":"and now?"}]},` +
 				`{"type":"function_call_output","call_id":"c1","output":"one\ntwo"},` +
 				`{"type":"function_call_output","call_id":"c2","output":"error:"},` +
-				`{"type":"function_call_output","call_id":"c3","output":[{"type":"input_text","text":"error: bad"},{"type":"input_image","image_url":"data:image/png;base64,cA=="}]},` +
-				`{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:image/gif;base64,Zw=="},{"type":"input_text","text":"well?"}]},` +
+				`{"type":"function_call_output","call_id":"c3","output":[{"type":"input_text","text":"error: bad"},{"type":"input_image","image_url":"data:image/png;base64,` + modeltest.PixelData + `"}]},` +
+				`{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,` + modeltest.PixelData + `"},{"type":"input_text","text":"well?"}]},` +
 				`{"type":"message","role":"user","content":[{"type":"input_text","text":"tail"}]}` +
 				`],"reasoning":{"effort":"high","summary":"auto"},"tool_choice":"required","prompt_cache_key":"k","max_output_tokens":9,"stream":true}`,
 		},
@@ -160,12 +160,14 @@ func TestResponsesBody(t *testing.T) {
 // TestDialects: what is sent to each server that is known, and what goes back to it of its
 // own thoughts.
 func TestDialects(t *testing.T) {
-	const head = `{"model":"m-1","tools":[{"type":"function","function":{"name":"a","description":"A.","parameters":{"type":"object"}}}],"messages":[{"role":"system","content":"S"},{"role":"user","content":"hi\n\nthere"},`
+	const head = `{"model":"m-1","tools":[{"type":"function","function":{"name":"a","description":"A.","parameters":{"type":"object","properties":{}}}}],"messages":[{"role":"system","content":"S"},{"role":"user","content":"hi\n\nthere"},`
 	const rest = `{"role":"tool","content":"one\ntwo","tool_call_id":"c1"},` +
 		`{"role":"tool","content":"error:","tool_call_id":"c2"},` +
 		`{"role":"tool","content":"error: bad","tool_call_id":"c3"},` +
-		`{"role":"user","content":[{"type":"text","text":"and now?"},{"type":"text","text":"The images that c3 returned:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,cA=="}}]},` +
-		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/gif;base64,Zw=="}},{"type":"text","text":"well?"}]},` +
+		`{"role":"user","content":[{"type":"text","text":"and now?"},{"type":"text","text":"The images that c3 returned:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + modeltest.PixelData + `"}}]},` +
+		`{"role":"assistant","content":"(no answer)"},` +
+		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + modeltest.PixelData + `"}},{"type":"text","text":"well?"}]},` +
+		`{"role":"assistant","content":"(no answer)"},` +
 		`{"role":"user","content":"tail"}]`
 	calls := func(extra string) string {
 		return `{"role":"assistant","content":"so","tool_calls":[{"id":"c1","type":"function","function":{"name":"a_b__","arguments":"{\"x\":\"<&>\"}"}` + extra +

@@ -21,6 +21,7 @@ type Responses struct {
 
 // NewResponses returns a model. It fails if the URL is none.
 func NewResponses(c Config) (*Responses, error) {
+	c.Info.API = model.APIResponses
 	e, err := newEndpoint(c, "/responses")
 	if err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (m *Responses) prefix(p *model.Prefix) ([]byte, error) {
 	if len(m.c.Info.Efforts) > 0 {
 		head.Include = []string{"reasoning.encrypted_content"}
 	}
-	for _, t := range p.Tools {
+	for _, t := range m.c.Info.Tools(p.Tools) {
 		head.Tools = append(head.Tools, responseTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema})
 	}
 	b, err := stream.AppendJSON(nil, head)
@@ -136,7 +137,7 @@ func (m *Responses) message(msg *model.Message) ([]byte, error) {
 		}
 		said = nil
 	}
-	for _, p := range msg.Parts {
+	for _, p := range m.sent(msg.Parts) {
 		switch p := p.(type) {
 		case *model.Text:
 			if p.Text == "" {
@@ -168,7 +169,7 @@ func (m *Responses) message(msg *model.Message) ([]byte, error) {
 			items = append(items, &item{Type: "function_call", CallID: p.ID, Name: toolName(p.Name), Arguments: arguments(p)})
 		case *model.ToolResult:
 			flush()
-			it, err := result(p)
+			it, err := m.result(p)
 			if err != nil {
 				return nil, err
 			}
@@ -191,8 +192,8 @@ func withoutLastThoughts(items []any) []any {
 	return items
 }
 
-func result(r *model.ToolResult) (*item, error) {
-	text, images := flatten(r)
+func (m *Responses) result(r *model.ToolResult) (*item, error) {
+	text, images := m.flatten(r)
 	it := &item{Type: "function_call_output", CallID: r.ID, Output: text}
 	if len(images) == 0 {
 		return it, nil

@@ -76,3 +76,22 @@ func TestAppendJSON(t *testing.T) {
 		t.Error("a function has no JSON text")
 	}
 }
+
+// TestAlternate: two messages of the user never follow each other.
+func TestAlternate(t *testing.T) {
+	const user, other = `{"role":"user","content":"{\"role\":\"tool\"}"}`, `{"role":"tool","content":"x"}`
+	for _, tt := range []struct {
+		before, next string
+		want         bool
+	}{
+		{`[` + user + `,`, user, true},
+		{`[` + user + `,`, other, false},
+		{`[` + other + `,`, user, false},
+		{`[`, user, false},
+		{`[` + user + `,` + other + `,` + user + `,`, user + `,` + other, true},
+	} {
+		if got := Alternate([]byte(tt.before), []byte(tt.next)); (len(got) > 0) != tt.want {
+			t.Errorf("%s %s: %s", tt.before, tt.next, got)
+		}
+	}
+}
