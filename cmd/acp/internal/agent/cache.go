@@ -31,7 +31,7 @@ type cache struct {
 	read   int  // tokens of the last request
 	at     time.Time
 	model  string
-	short  bool // the conversation was compacted since
+	short  bool // the conversation was compacted since, or a part of it replaced
 	missed map[cause]int
 	tokens int // that were read again in all
 }

@@ -42,6 +42,8 @@ const instructions = `You are a coding agent. You work in the user's directory w
 type modelTool struct {
 	tool.Tool
 	schema *jsonschema.Resolved
+	mcp    bool   // of an MCP server
+	server string // which one
 }
 
 // check says what is wrong with an input.
@@ -76,7 +78,7 @@ var modelTools = sync.OnceValue(func() []modelTool {
 		if err != nil {
 			panic(err)
 		}
-		all = append(all, modelTool{t, resolved})
+		all = append(all, modelTool{Tool: t, schema: resolved})
 	}
 	return all
 })
@@ -125,7 +127,9 @@ func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe, said wis
 	s.mu.Lock()
 	first := len(s.talk.messages) == 0
 	s.mu.Unlock()
-	ask := &model.Message{Role: model.User, Parts: m.parts(s.expand(t.Blocks(), said))}
+	prefix := m.prefix(ctx)
+	m.recheck()
+	ask := &model.Message{Role: model.User, Parts: append(m.News(), m.parts(s.expand(t.Blocks(), said))...)}
 	if first {
 		text, left := s.surroundings(ctx)
 		ask.Parts = append([]model.Part{&model.Text{Text: text}}, ask.Parts...)
@@ -148,7 +152,7 @@ func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe, said wis
 	}
 	s.mu.Unlock()
 	end, err := loop.Run(ctx, &loop.Turn{
-		Model: m.model, Prefix: m.prefix(ctx), Messages: messages, Effort: m.effort,
+		Model: m.model, Prefix: prefix, Messages: messages, Effort: m.effort,
 		CacheKey: string(s.acp.ID()), Limits: limits, Host: m,
 	})
 	m.report(end)
@@ -259,6 +263,7 @@ func (m *modelTurn) prefix(ctx context.Context) *model.Prefix {
 		return p
 	}
 	p = &model.Prefix{System: instructions}
+	api := m.model.Info().API
 	if own := s.acp.SystemPrompt(); own != nil {
 		text := strings.Join(promptTexts(own.Content), "\n\n")
 		if own.Mode == acpv2.SystemPromptModeAppend {
@@ -267,16 +272,22 @@ func (m *modelTurn) prefix(ctx context.Context) *model.Prefix {
 		p.System = text
 	}
 	tools := append(m.ownTools(), m.mcpTools(ctx)...)
-	for _, t := range tools {
-		p.Tools = append(p.Tools, model.Tool{Name: t.Name, Description: t.About, Schema: t.Schema})
-	}
+	p.Tools = described(tools)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() == nil { // or else servers may not have been asked
 		s.talk.prefix = p
 	}
-	s.talk.tools = tools
+	s.talk.tools, s.talk.api = tools, api
 	return p
+}
+
+// described returns tools as a model is told of them.
+func described(tools []modelTool) (all []model.Tool) {
+	for _, t := range tools {
+		all = append(all, model.Tool{Name: t.Name, Description: t.About, Schema: t.Schema})
+	}
+	return all
 }
 
 // The methods of [loop.Host].

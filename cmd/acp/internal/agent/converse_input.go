@@ -54,7 +54,7 @@ func (s *session) surroundings(ctx context.Context) (text string, left []guide.L
 // Bounds of what is said of a directory.
 const (
 	maxNames = 40
-	maxNamed = 800 // characters
+	maxSpelled = 800 // characters
 	gitTime  = time.Second
 )
 
@@ -78,7 +78,7 @@ func inDirectory(dir string) string {
 	if n := len(names) - maxNames; n > 0 {
 		names, more = names[:maxNames], fmt.Sprintf(" and %d more", n)
 	}
-	return "In it: " + prose.OneLine(strings.Join(names, " "), maxNamed) + more + "\n"
+	return "In it: " + prose.OneLine(strings.Join(names, " "), maxSpelled) + more + "\n"
 }
 
 // inGit says what git knows of a directory, as lines; "" if that is nothing, or takes too long.
@@ -90,7 +90,7 @@ func inGit(ctx context.Context, dir string) string {
 		return ""
 	}
 	defer func() { _ = tree.Close() }()
-	said := "Git: the repository is " + prose.OneLine(tree.Top, maxNamed)
+	said := "Git: the repository is " + prose.OneLine(tree.Top, maxSpelled)
 	if tree.Branch != "" {
 		said += ", on the branch " + prose.OneLine(tree.Branch, 200)
 	}
@@ -164,7 +164,7 @@ func (m *modelTurn) first(head string) bool {
 
 // heldBack tells the user what the model does not get.
 func (m *modelTurn) heldBack(l guide.Left) {
-	_ = m.out.Notice(acp.NoticeSeverityWarning, "The model does not get "+prose.OneLine(l.Path, 300)+": "+l.Why+".", "")
+	m.warn("The model does not get "+prose.OneLine(l.Path, 300)+": "+l.Why+".", "")
 }
 
 // expand puts the text of a prompt from a file in the place of its name.

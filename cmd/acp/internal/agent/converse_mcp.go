@@ -5,10 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 	"unicode"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -16,6 +17,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
+	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
 // Bounds of the tools of MCP servers that a model gets.
@@ -29,71 +31,213 @@ const (
 	mostListed  = 10_000
 	// unknownWindow is what a window of unknown size counts as, in tokens.
 	unknownWindow = 64_000
+	// serverPatience is how long the first prompt waits for servers. The tools of those that
+	// take longer are found by words once they are there, since what a request begins with stays.
+	serverPatience = 3 * time.Second
+	maxNamed       = 5 // tools that a warning names
 )
 
-// mcpTools returns the tools of the session's MCP servers, in the order of the servers. A
-// server that cannot be used is left out; the user learns why.
+// A toolbox is what MCP servers have for the session's model. session.mu guards it.
+type toolbox struct {
+	hidden  []modelTool     // found by words, since they are too many, or came late
+	taken   map[string]bool // names of tools
+	tools   int
+	size    int // bytes of descriptions and schemas
+	waiting int // servers that have not answered
+	news    []news
+}
+
+// A news is what the user and the model do not know yet.
+type news struct{ title, detail, model string }
+
+// An answered is what a server has answered.
+type answered struct {
+	i     int // of the server
+	tools []tool.MCPTool
+	err   error
+}
+
+// mcpTools asks the session's MCP servers for their tools, and returns those that are listed for the model. What is wrong
+// with a server or a tool becomes news.
 func (m *modelTurn) mcpTools(ctx context.Context) []modelTool {
 	servers := m.turn.Session().MCPServers()
-	type listed struct {
-		tools []tool.MCPTool
-		err   error
+	v := &toolbox{taken: map[string]bool{}, waiting: len(servers)}
+	m.s.mu.Lock()
+	m.s.talk.served = v
+	m.s.mu.Unlock()
+	if len(servers) == 0 {
+		return nil
 	}
-	all := make([]listed, len(servers))
-	var wg sync.WaitGroup
-	for i, s := range servers {
-		wg.Go(func() { all[i].tools, _, all[i].err = tool.ListMCP(ctx, m, s) })
-	}
-	wg.Wait()
-	var tools []modelTool
-	size, left := 0, 0
-	taken := map[string]bool{}
-	for i, s := range servers {
-		name := tool.ServerName(s)
-		if err := all[i].err; err != nil && ctx.Err() == nil {
-			_ = m.out.Notice(acp.NoticeSeverityWarning, "The MCP server "+prose.OneLine(name, 60)+" cannot be used.", prose.OneLine(prose.Error(err), 300))
-		}
-		for _, t := range all[i].tools {
-			made := mcpTool(s, t, taken)
-			if size += len(made.About) + len(made.Schema); len(tools) == maxMCPTools || size > maxMCPSchema {
-				left++
-				continue
-			}
-			tools = append(tools, made)
+	came := m.ask(servers)
+	answers := make([]*answered, len(servers))
+	timer := time.NewTimer(serverPatience)
+	defer timer.Stop()
+	waiting := len(servers)
+wait:
+	for waiting > 0 {
+		select {
+		case l := <-came:
+			answers[l.i] = l
+			waiting--
+		case <-timer.C:
+			break wait
+		case <-ctx.Done():
+			break wait
 		}
 	}
-	if left > 0 {
-		_ = m.out.Notice(acp.NoticeSeverityWarning, fmt.Sprintf("The model does not get %s of MCP servers.", prose.Count(left, "tool")), "They are more than can be kept.")
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	var all []modelTool
+	for i, s := range servers {
+		if answers[i] != nil {
+			all = append(all, m.serve(v, s, answers[i])...)
+			continue
+		}
+		name := prose.OneLine(tool.ServerName(s), 60)
+		v.news = append(v.news, news{
+			title: "The MCP server " + name + " has not answered within " + serverPatience.String() + ".", detail: "Its tools join when it does.",
+			model: "The MCP server " + name + " has not answered yet. Once it does, tools_find finds its tools.",
+		})
+	}
+	if waiting > 0 {
+		m.s.listing.Go(func() { m.late(v, servers, came, waiting) })
 	}
 	window := m.model.Info().Context
 	if window == 0 {
 		window = unknownWindow
 	}
-	if size/4 <= min(int(float64(window)*listedShare), mostListed) {
-		return tools
+	if v.size/4 > min(int(float64(window)*listedShare), mostListed) {
+		v.hidden, all = all, nil
 	}
-	return m.found(tools)
+	if len(v.hidden) > 0 || waiting > 0 {
+		all = append(all, m.found()...)
+	}
+	return all
 }
 
-// found returns the tools by which a model finds others that are too many to be listed,
-// and uses them.
-func (m *modelTurn) found(hidden []modelTool) []modelTool {
+// ask asks servers for their tools. Each answers once, or ctx of the session is done.
+func (m *modelTurn) ask(servers []acp.MCPServer) <-chan *answered {
+	came := make(chan *answered, len(servers))
+	ctx := m.s.acp.Context()
+	for i, s := range servers {
+		m.s.listing.Go(func() {
+			l := &answered{i: i}
+			l.tools, _, l.err = tool.ListMCP(ctx, m, s)
+			came <- l
+		})
+	}
+	return came
+}
+
+// late adds the tools of servers that answer after the first request was made.
+func (m *modelTurn) late(v *toolbox, servers []acp.MCPServer, came <-chan *answered, waiting int) {
+	for range waiting {
+		select {
+		case l := <-came:
+			s := servers[l.i]
+			m.s.mu.Lock()
+			tools := m.serve(v, s, l)
+			v.hidden = append(v.hidden, tools...)
+			if name := prose.OneLine(tool.ServerName(s), 60); l.err == nil {
+				n := prose.Count(len(tools), "tool")
+				v.news = append(v.news, news{
+					title: "The MCP server " + name + " has started, with " + n + ".",
+					model: "The MCP server " + name + " has started: tools_find finds its " + n + ".",
+				})
+			}
+			m.s.mu.Unlock()
+		case <-m.s.acp.Context().Done():
+			return
+		}
+	}
+}
+
+// serve returns the tools that a server has answered with, those that the model can be told of. The caller holds the
+// session's mu.
+func (m *modelTurn) serve(v *toolbox, s acp.MCPServer, l *answered) (all []modelTool) {
+	name := prose.OneLine(tool.ServerName(s), 60)
+	v.waiting--
+	if l.err != nil {
+		why := prose.OneLine(prose.Error(l.err), 300)
+		if errors.Is(l.err, context.DeadlineExceeded) {
+			why = "it did not answer within " + tool.MCPPatience.String()
+		}
+		v.news = append(v.news, news{
+			title: "The MCP server " + name + " cannot be used.", detail: prose.Sentence(why) + ".",
+			model: "The MCP server " + name + " cannot be used: " + why + ". You do not have its tools.",
+		})
+		return nil
+	}
+	info, more := m.model.Info(), 0
+	var left []string
+	for _, t := range l.tools {
+		if _, err := info.Tool(model.Tool{Schema: t.Schema}); err != nil {
+			left = append(left, prose.OneLine(t.Name, 60)+" ("+prose.OneLine(err.Error(), 200)+")")
+			continue
+		}
+		made := mcpTool(s, t, v.taken)
+		if v.tools, v.size = v.tools+1, v.size+len(made.About)+len(made.Schema); v.tools > maxMCPTools || v.size > maxMCPSchema {
+			more++
+			continue
+		}
+		all = append(all, made)
+	}
+	if len(left) > 0 {
+		v.news = append(v.news, leftOut(name, left))
+	}
+	if more > 0 {
+		v.news = append(v.news, news{title: fmt.Sprintf("The model does not get %s of the MCP server %s.", prose.Count(more, "tool"), name), detail: "They are more than can be kept."})
+	}
+	return all
+}
+
+// leftOut says which tools of a server the model does not get.
+func leftOut(server string, left []string) news {
+	text := strings.Join(left[:min(len(left), maxNamed)], ", ")
+	if more := len(left) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return news{
+		title: fmt.Sprintf("The model does not get %s of the MCP server %s.", prose.Count(len(left), "tool"), server), detail: prose.Sentence(text) + ".",
+		model: fmt.Sprintf("You do not get these tools of the MCP server %s: %s.", server, text),
+	}
+}
+
+// News implements [loop.Host]: what has happened to MCP servers that neither the user nor the model knows.
+func (m *modelTurn) News() (parts []model.Part) {
+	m.s.mu.Lock()
+	var all []news
+	if v := m.s.talk.served; v != nil {
+		all, v.news = v.news, nil
+	}
+	m.s.mu.Unlock()
+	for _, n := range all {
+		m.warn(n.title, n.detail)
+		if n.model != "" {
+			parts = append(parts, &model.Text{Text: "(" + n.model + ")"})
+		}
+	}
+	return parts
+}
+
+// found returns the tools by which a model finds others that are not listed, and uses them.
+func (m *modelTurn) found() []modelTool {
 	var servers []string
 	for _, s := range m.turn.Session().MCPServers() {
 		servers = append(servers, prose.OneLine(tool.ServerName(s), 60))
 	}
 	find := modelTool{Tool: tool.Tool{
 		Name: "tools_find", Kind: acp.ToolKindSearch, Reads: true,
-		About:  fmt.Sprintf("Finds tools of MCP servers by words, with their schemas. There are %d, of: %s.", len(hidden), strings.Join(servers, ", ")),
+		About:  fmt.Sprintf("Finds tools of MCP servers by words, with their schemas: those that are not listed. The servers are: %s.", strings.Join(servers, ", ")),
 		Schema: json.RawMessage(`{"type":"object","properties":{"words":{"type":"string"}},"required":["words"],"additionalProperties":false}`),
-		Run: func(_ context.Context, _ tool.Env, input json.RawMessage) (tool.Result, error) {
+		Run: func(_ context.Context, env tool.Env, input json.RawMessage) (tool.Result, error) {
 			var in struct {
 				Words string `json:"words"`
 			}
 			if err := json.Unmarshal(input, &in); err != nil {
 				return tool.Result{}, err
 			}
-			return tool.Result{Text: describe(matching(hidden, in.Words)), Status: acp.ToolCallStatusCompleted}, nil
+			return tool.Result{Text: describe(matching(hiddenOf(env), in.Words)), Status: acp.ToolCallStatusCompleted}, nil
 		},
 	}}
 	use := modelTool{Tool: tool.Tool{
@@ -108,7 +252,7 @@ func (m *modelTurn) found(hidden []modelTool) []modelTool {
 			if err := json.Unmarshal(input, &in); err != nil {
 				return tool.Result{}, err
 			}
-			for _, t := range hidden {
+			for _, t := range hiddenOf(env) {
 				if t.Name != in.Name {
 					continue
 				}
@@ -128,6 +272,20 @@ func (m *modelTurn) found(hidden []modelTool) []modelTool {
 		}
 	}
 	return all
+}
+
+// hiddenOf returns the tools of a session that are found by words.
+func hiddenOf(env tool.Env) []modelTool {
+	e, ok := env.(*modelEnv)
+	if !ok {
+		return nil
+	}
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
+	if e.s.talk.served == nil {
+		return nil
+	}
+	return e.s.talk.served.hidden
 }
 
 // Bounds of what is found at once.
@@ -192,7 +350,7 @@ func mcpTool(s acp.MCPServer, t tool.MCPTool, taken map[string]bool) modelTool {
 	if json.Unmarshal(schema, &parsed) == nil {
 		resolved, _ = parsed.Resolve(nil) // nil if it cannot be used
 	}
-	if !strings.HasPrefix(strings.TrimSpace(string(schema)), "{") {
+	if len(schema) == 0 {
 		schema, resolved = json.RawMessage(`{"type":"object"}`), nil
 	}
 	return modelTool{
@@ -202,7 +360,7 @@ func mcpTool(s acp.MCPServer, t tool.MCPTool, taken map[string]bool) modelTool {
 				return tool.CallMCP(ctx, env, s, t.Name, input), nil
 			},
 		},
-		schema: resolved,
+		schema: resolved, server: prose.OneLine(tool.ServerName(s), 60), mcp: true,
 	}
 }
 
@@ -225,4 +383,33 @@ func toolName(server, name string, taken map[string]bool) string {
 	}
 	taken[plain] = true
 	return plain
+}
+
+// recheck looks at the tools of MCP servers again if the model is asked by another interface than before, which may not
+// take all of them.
+func (m *modelTurn) recheck() {
+	info := m.model.Info()
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	t := &m.s.talk
+	if t.prefix == nil || t.served == nil || t.api == info.API {
+		return
+	}
+	t.api = info.API
+	left := map[string][]string{}
+	var servers []string
+	for _, l := range t.tools {
+		if !l.mcp {
+			continue
+		}
+		if _, err := info.Tool(model.Tool{Schema: l.Schema}); err != nil {
+			if left[l.server] == nil {
+				servers = append(servers, l.server)
+			}
+			left[l.server] = append(left[l.server], l.Name+" ("+prose.OneLine(err.Error(), 200)+")")
+		}
+	}
+	for _, name := range servers {
+		t.served.news = append(t.served.news, leftOut(name, left[name]))
+	}
 }

@@ -34,8 +34,9 @@ import (
 //	{"at":"…","result":{"type":"result","id":"call_1","parts":[…]}}
 //	{"at":"…","usage":{"model":"anthropic/claude-sonnet-5","input":812,"output":93}}
 //	{"at":"…","compacted":{"messages":[…]}}
+//	{"at":"…","mended":{"from":3,"messages":[…]}}
 //
-// The last one replaces all messages before it.
+// The last but one replaces all messages before it, the last one those from an index on, which a provider did not take.
 
 // The versions of the format, in the header. Journals of the first one are read, and
 // continued, as they are.
@@ -122,6 +123,7 @@ type entry struct {
 	used      *used
 	compacted *compacted
 	served    *served.State
+	mended    *mended
 
 	line []byte // with its break; valid until the next entry is read
 }
@@ -202,16 +204,22 @@ func parseEntry(line []byte) (entry, bool) {
 		Used      *used             `json:"usage"`
 		Compacted *compacted        `json:"compacted"`
 		Served    *served.State     `json:"served"`
+		Mended    *mended           `json:"mended"`
 	}
 	if json.Unmarshal(line, &l) != nil {
 		return entry{}, false
 	}
-	e := entry{message: l.Message, intent: l.Intent, result: l.Result, used: l.Used, compacted: l.Compacted, served: l.Served, line: line}
+	e := entry{
+		message: l.Message, intent: l.Intent, result: l.Result, used: l.Used, compacted: l.Compacted, served: l.Served, mended: l.Mended, line: line,
+	}
+	if e.mended != nil && (e.mended.From < 0 || slices.Contains(e.mended.Messages, nil)) {
+		return entry{}, false
+	}
 	if e.compacted != nil && (len(e.compacted.Messages) == 0 || slices.Contains(e.compacted.Messages, nil)) {
 		return entry{}, false
 	}
 	if len(l.Update) == 0 {
-		return e, l.Message != nil || l.Intent != nil || l.Result != nil || l.Used != nil || l.Compacted != nil || l.Served != nil
+		return e, l.Message != nil || l.Intent != nil || l.Result != nil || l.Used != nil || l.Compacted != nil || l.Served != nil || l.Mended != nil
 	}
 	u, err := acpv2.UnmarshalSessionUpdate(l.Update)
 	if err != nil || u == nil {

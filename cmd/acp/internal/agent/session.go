@@ -77,6 +77,7 @@ type session struct {
 	files   tool.Files    // of a client that lends its own
 	served  served.Record // what the model knows of files
 	servers tool.Servers
+	listing sync.WaitGroup // of the tools of servers
 
 	cancelled cancelled // the prompt before, if its turn was cancelled
 	choice    chosen
@@ -286,6 +287,9 @@ func (s *session) close() error {
 		s.done()
 	}
 	s.servers.Close()
+	if s.acp.Context().Err() != nil { // or else listing ends a little later, with the session
+		s.listing.Wait()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true

@@ -24,6 +24,8 @@ type conversation struct {
 	window   int           // tokens of the last request and its answer
 	prefix   *model.Prefix // of its requests; nil before the first
 	tools    []modelTool   // those of prefix
+	served   *toolbox      // what MCP servers have; nil before they were asked
+	api      model.API     // of the model whose tools were looked at last
 	meter    window.Meter
 	cache    cache
 	doubt    int           // tokens of the last answer, if the server may not have read all of the request; or 0
@@ -87,6 +89,22 @@ type compacted struct {
 	Messages []*model.Message `json:"messages"`
 }
 
+// A mended record is what stands for messages from an index on that a provider did not take.
+type mended struct {
+	From     int              `json:"from"`
+	Messages []*model.Message `json:"messages"`
+}
+
+// in returns a conversation with what stands for its messages. A record that does not fit changes nothing.
+func (m *mended) in(messages []*model.Message) []*model.Message {
+	if end := m.From + len(m.Messages); end > len(messages) || end < m.From {
+		return messages
+	}
+	all := slices.Clone(messages)
+	copy(all[m.From:], m.Messages)
+	return all
+}
+
 // An intent is what a tool is about to do, kept before it does it. The hashes are of the
 // file's whole contents; "" is a file that does not exist.
 type intent struct {
@@ -144,6 +162,9 @@ func (t *unsettled) see(e entry) {
 		t.messages = e.compacted.Messages
 		t.intents, t.results = nil, nil
 		t.asked = true
+		t.talk.meter.Forget()
+	case e.mended != nil:
+		t.messages = e.mended.in(t.messages)
 		t.talk.meter.Forget()
 	case t.asked:
 		switch u := e.update.(type) {

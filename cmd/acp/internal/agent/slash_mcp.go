@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
+	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
 // runMCP lists the tools of the session's MCP servers, or calls one.
@@ -68,6 +69,11 @@ func (k *task) listTools(s acp.MCPServer) {
 		fmt.Fprintf(&b, "- %s", prose.Inline(t.Name))
 		if t.About != "" {
 			fmt.Fprintf(&b, " — %s", prose.Inline(prose.OneLine(t.About, 120)))
+		}
+		if m := k.s.current(); m != nil {
+			if _, err := m.Info().Tool(model.Tool{Schema: t.Schema}); err != nil {
+				fmt.Fprintf(&b, " (the model does not get it: %s)", prose.OneLine(err.Error(), 200))
+			}
 		}
 		b.WriteByte('\n')
 	}

@@ -83,8 +83,16 @@ type Host interface {
 	// Came keeps what came of a tool, after its wish was kept and before the message with
 	// the results of all. It is called beside Use.
 	Came(*model.ToolResult)
+	// News returns what has happened meanwhile that the model has to know, or nothing.
+	News() []model.Part
 	// Steer returns what the user has said meanwhile, or nothing.
 	Steer() []model.Part
+	// Fewer is called when the provider has refused a request. It returns a prefix with fewer tools, if they may be why;
+	// nil otherwise.
+	Fewer(why *model.Error) *model.Prefix
+	// Mend is called when the provider has answered a request from which something was left out, before anything of the
+	// answer is kept: the conversation is another one from now on.
+	Mend(*Mended)
 	// Fit is called before each request with the conversation, and once more with overflow
 	// set if the model has refused it as too long. It returns the conversation to send
 	// instead: the same one if it fits, or a shorter one, with what each answer has used that it took to make that. It
@@ -146,6 +154,7 @@ type run struct {
 	ids      map[string]bool // of all wishes; nil before the first
 	early    *early          // the tools of the last answer that began while it streamed
 	broken   []*model.Spent  // answers to the request under way that were broken off
+	remedy   *Mended         // what is left out of the request under way, and was not yet before
 }
 
 // errCost ends a turn that has reached the limit of its cost.
@@ -188,6 +197,9 @@ func (r *run) run(ctx context.Context) error {
 				return err // nothing can be left out
 			}
 			done, err = r.ask(ctx)
+		}
+		if err != nil {
+			done, err = r.mend(ctx, err)
 		}
 		if err != nil {
 			return err
@@ -308,6 +320,7 @@ func (r *run) answer(ctx context.Context) (*model.Done, error) {
 			}
 			r.Host.Wait(e)
 		case *model.Done:
+			r.accepted()
 			if err := r.count(e.Usage); err != nil {
 				return nil, errors.Join(err, r.cutOff(&text))
 			}
@@ -352,6 +365,7 @@ func (r *run) cutOff(text *bytes.Buffer) error {
 	if text.Len() == 0 {
 		return nil
 	}
+	r.accepted()
 	return r.keep(&model.Message{Role: model.Assistant, Parts: []model.Part{&model.Text{Text: text.String()}}})
 }
 
@@ -453,6 +467,7 @@ func (r *run) use(ctx context.Context, uses []*model.ToolUse) error {
 		r.warn(uses[i], res)
 		parts = append(parts, res)
 	}
+	parts = append(parts, r.Host.News()...)
 	if err := r.keep(&model.Message{Role: model.User, Parts: append(parts, said...)}); err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ type stage struct {
 	keep   error
 	used   error
 	fit    func(messages []*model.Message, overflow bool) ([]*model.Message, []model.Usage, error)
+	fewer  *model.Prefix
+	mended *Mended
 	drafts string
 	reads  map[string]string // by id: reads begin early, so they are noted when they have come
 }
@@ -106,6 +108,15 @@ func (s *stage) Came(r *model.ToolResult) {
 	}
 }
 
+func (s *stage) News() []model.Part { return nil }
+
+func (s *stage) Fewer(*model.Error) *model.Prefix { return s.fewer }
+
+func (s *stage) Mend(m *Mended) {
+	s.note("mend %s", m.What)
+	s.mended = m
+}
+
 func (s *stage) Draft(id, name, piece string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +150,9 @@ func shown(m *model.Message) string {
 				text = "failure"
 			}
 			for _, q := range p.Parts {
-				text += ": " + q.(*model.Text).Text
+				if q, ok := q.(*model.Text); ok {
+					text += ": " + q.Text
+				}
 			}
 			parts = append(parts, "<"+text+">")
 		}

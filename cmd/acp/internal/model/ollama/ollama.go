@@ -362,7 +362,8 @@ func kindOf(status int, text string) model.Kind {
 	switch {
 	case stream.Overflow(text):
 		return model.KindOverflow
-	case strings.Contains(text, "not found"), strings.Contains(text, "does not support"):
+	case strings.Contains(text, "not found"), strings.Contains(text, "does not support"),
+		strings.Contains(text, "image"): // also with the status of an error of its own
 		return model.KindRequest
 	case status == 0:
 		return model.KindOverloaded

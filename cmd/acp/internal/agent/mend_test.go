@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/model/modeltest"
+)
+
+// TestMended: what a provider has refused is replaced, the user and the model learn of it, and it stays so when the
+// session is resumed. If the request is refused all the same nothing is lost, and the session goes on.
+func TestMended(t *testing.T) {
+	versions(t, func(t *testing.T, v int) {
+		w, with := scripted(t, `
+use read {"path":"a.png"}
+use read {"path":"doc/notes.txt"}
+---
+fail request messages.2: Could not process image.
+---
+say I go on.
+---
+fail request No such thing.
+---
+fail request No such thing.
+---
+say And on.
+---
+say Resumed.
+`)
+		k := start(t, v, with)
+		k.write("a.png", string(modeltest.Pixel().Data))
+		contains(t, k.tell("Look."), "An image was left out of the conversation, since the provider refused the request.", "I go on.")
+		const stub = "(An image was here. It was left out, since the provider refused the request with it: messages.2: Could not process image.)"
+		contains(t, w.last(), stub, "first\nsecond\n")
+		if len(images(w.requests[1].Messages[2].Parts)) != 1 || len(images(w.requests[2].Messages[2].Parts)) != 0 {
+			t.Error("the image was not left out of the second request only")
+		}
+		image := &acp.ImageContent{MIMEType: "image/png", Data: modeltest.PixelData}
+		if _, err := k.session.Prompt(t.Context(), acp.Text("And this?"), image).Wait(); err == nil {
+			t.Error("two refusals are no error")
+		} else {
+			contains(t, err.Error(), "No such thing")
+		}
+		lacks(t, k.taken(), "left out")
+		contains(t, k.tell("Well?"), "And on.")
+		now := w.requests[len(w.requests)-1].Messages
+		if len(images(now[len(now)-2].Parts)) != 1 {
+			t.Error("an image was lost that was not why")
+		}
+		k.reopen()
+		contains(t, k.tell("Hello?"), "Resumed.")
+		again := w.requests[len(w.requests)-1].Messages
+		strict(t, again)
+		for i, m := range now {
+			was, errWas := m.MarshalJSON()
+			is, err := again[i].MarshalJSON()
+			if errWas != nil || err != nil || !bytes.Equal(was, is) {
+				t.Errorf("message %d was\n%s\nand is\n%s", i, was, is)
+			}
+		}
+	})
+}
+
+// TestMendedRecord: a record that does not fit the conversation changes nothing.
+func TestMendedRecord(t *testing.T) {
+	for _, line := range []string{
+		`{"at":"2026-01-01T00:00:00Z","mended":{"from":-1,"messages":[]}}`, `{"mended":{"from":0,"messages":[null]}}`,
+	} {
+		if _, ok := parseEntry([]byte(line)); ok {
+			t.Errorf("%s is an entry", line)
+		}
+	}
+	e, ok := parseEntry([]byte(`{"mended":{"from":9223372036854775807,"messages":[{"role":"user","parts":[]}]}}`))
+	if !ok || len(e.mended.in(nil)) != 0 {
+		t.Error("a record beyond the end is applied")
+	}
+}
