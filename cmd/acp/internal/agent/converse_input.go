@@ -53,9 +53,9 @@ func (s *session) surroundings(ctx context.Context) (text string, left []guide.L
 
 // Bounds of what is said of a directory.
 const (
-	maxNames = 40
+	maxNames   = 40
 	maxSpelled = 800 // characters
-	gitTime  = time.Second
+	gitTime    = time.Second
 )
 
 // inDirectory names what is in a directory, as a line.
