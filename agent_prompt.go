@@ -500,33 +500,3 @@ func (c *AgentConn) crowded() bool {
 	defer c.mu.Unlock()
 	return c.waiting > maxPrompts
 }
-
-// steer hands a prompt to the turn that runs. It returns a nil turn when that ended
-// without taking it; accepted then says whether the Accept hook has accepted it.
-func (c *AgentConn) steer(own *Turn) (t *Turn, accepted bool, err error) {
-	p := own.p
-	select {
-	case <-p.second: // what came before has been handed over
-	case <-p.ctx.Done():
-		return nil, false, nil
-	}
-	if t = own.session.Turn(); t == nil {
-		return nil, false, nil
-	}
-	if accept := c.agent.Load().Accept; accept != nil {
-		if err := c.guard("Accept", func() error { return accept(&own.ctx, own) }); err != nil {
-			return nil, false, err
-		}
-		accepted = true
-	}
-	select {
-	case t.steering <- own.blocks:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.leave(own.session.id, p)
-		return t, accepted, nil
-	case <-t.settled:
-	case <-p.ctx.Done():
-	}
-	return nil, accepted, nil
-}

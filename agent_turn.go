@@ -31,7 +31,7 @@ type Turn struct {
 	meta    json.RawMessage
 	message MessageID
 
-	steering    chan []ContentBlock     // nil if nobody steers
+	steer       steer
 	sending     turnContext             // once it is done nothing can be sent any more
 	stopSending context.CancelCauseFunc // ends it
 	settled     chan struct{}           // closed when the turn has ended
@@ -78,7 +78,7 @@ func newTurn(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBl
 	}
 	t := &all.Turn
 	if s.c.agent.Load().Busy == BusySteer {
-		t.steering = make(chan []ContentBlock)
+		t.steer = newSteer()
 	}
 	t.sending.values = ctx
 	t.sending.Context, t.stopSending = context.WithCancelCause(s.ctx)
@@ -134,12 +134,6 @@ func (t *Turn) Meta() json.RawMessage { return t.meta }
 // PromptID returns the id of the prompt as a message of the conversation.
 func (t *Turn) PromptID() MessageID { return t.message }
 
-// Steering returns a channel of the prompts that the client sends while the turn
-// runs, under [BusySteer]. A prompt that is received becomes part of the
-// conversation and does not get a turn of its own. The channel is never closed: a
-// receiver must also wait for [Turn.Context]. Without BusySteer it is nil.
-func (t *Turn) Steering() <-chan []ContentBlock { return t.steering }
-
 // SetUsage reports the tokens that the turn has used so far; the last report
 // counts. It is sent to the client when the turn ends. Experimental.
 func (t *Turn) SetUsage(u Usage) {
@@ -194,6 +188,7 @@ func (t *Turn) sendPrompt() error {
 // finish ends the turn, and returns how. Nothing can be sent through it any more, and
 // tool calls that it left open are reported as cancelled.
 func (t *Turn) finish(o outcome) outcome {
+	t.endSteering()
 	s := t.session
 	t.stop, t.stopErr = o.stop, o.err
 	if s.acquire(s.ctx) != nil {

@@ -318,6 +318,7 @@ func (p *agentV1) prompt(ctx context.Context, r *acpv1.PromptRequest) (*acpv1.Pr
 		return nil, err
 	}
 	if running != nil {
+		running.offered() // the answer is what says so in this version
 		return p.steered(ctx, running)
 	}
 	if len(p.c.agent.Load().Engine.Incoming) > 0 {

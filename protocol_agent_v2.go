@@ -223,6 +223,7 @@ func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.Pr
 		return nil, err
 	}
 	if running != nil {
+		defer running.offered()
 		id := running.session.nextMessage()
 		message := &UserMessage{MessageID: id, Content: acpv2.Set(r.Prompt)}
 		if err = running.Send(message); errors.Is(err, ErrTurnEnded) {

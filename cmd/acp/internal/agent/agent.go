@@ -119,6 +119,8 @@ func New(o Options) (*acp.Agent, error) {
 		Initialize:            introduce,
 		Prompt:                b.prompt,
 		Record:                b.record,
+		Accept:                b.accept,
+		Busy:                  acp.BusySteer,
 		NewSession:            b.newSession,
 		ResumeSession:         b.resumeSession,
 		ForkSession:           b.forkSession,

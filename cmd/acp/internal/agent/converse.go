@@ -505,22 +505,6 @@ func failed(u *model.ToolUse, format string, args ...any) *model.ToolResult {
 	return &model.ToolResult{ID: u.ID, Failed: true, Parts: []model.Part{&model.Text{Text: fmt.Sprintf(format, args...)}}}
 }
 
-// Steer returns what the user has said while the turn ran.
-func (m *modelTurn) Steer() []model.Part {
-	var parts []model.Part
-	for {
-		select {
-		case blocks, ok := <-m.turn.Steering():
-			if !ok {
-				return parts
-			}
-			parts = append(parts, m.parts(blocks)...)
-		default:
-			return parts
-		}
-	}
-}
-
 // A modelEnv is what a session lends to a tool that a model uses.
 type modelEnv struct {
 	*scribe

@@ -79,6 +79,7 @@ type session struct {
 	servers tool.Servers
 	listing sync.WaitGroup // of the tools of servers
 
+	running   *running  // the turn that runs; nil if none does
 	cancelled cancelled // the prompt before, if its turn was cancelled
 	choice    chosen
 	talk      conversation
@@ -468,6 +469,7 @@ func ended(s acp.ToolCallStatus) bool {
 func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 	s := sessionOf(t.Session())
 	w := &scribe{s: s, out: t.Output, ctx: ctx, rank: rankOf(t)}
+	defer s.run(w.rank)()
 	s.mu.Lock()
 	was := s.title
 	s.turns++

@@ -67,7 +67,7 @@ func (i Info) Picture(img *Image) Part {
 	return &Image{MIMEType: p.MIMEType, Data: p.Data}
 }
 
-// Tool returns a tool as the model can be told of it. The error says why it cannot.
+// Tool returns a tool as the interface of the model takes it. The error says why it takes none like that.
 func (i Info) Tool(t Tool) (Tool, error) {
 	fitted, note, err := i.takes().schemas.Fit(t.Schema)
 	if err != nil {
@@ -79,7 +79,7 @@ func (i Info) Tool(t Tool) (Tool, error) {
 	return t, nil
 }
 
-// Tools returns those of some tools that the model can be told of.
+// Tools returns those of some tools that the interface of the model takes, as it takes them.
 func (i Info) Tools(all []Tool) []Tool {
 	fitted := make([]Tool, 0, len(all))
 	for _, t := range all {

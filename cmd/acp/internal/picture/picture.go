@@ -42,7 +42,7 @@ type Picture struct {
 	Data     []byte
 }
 
-// kinds are the types that can be told, by how their data begins.
+// kinds are the types that are known, by how their data begins.
 var kinds = []struct{ magic, mime string }{
 	{"\x89PNG\r\n\x1a\n", "image/png"}, {"\xff\xd8\xff", "image/jpeg"}, {"GIF87a", "image/gif"}, {"GIF89a", "image/gif"},
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/goacp/acp/cmd/acp/internal/model"
@@ -441,7 +442,7 @@ func usesOf(m *model.Message) []*model.ToolUse {
 // are not run. The results are kept as one message, also when the turn is cancelled.
 func (r *run) use(ctx context.Context, uses []*model.ToolUse) error {
 	results := make([]*model.ToolResult, len(uses))
-	var said []model.Part
+	said := r.Host.Steer()
 	for i := 0; i < len(uses); {
 		n := 1
 		if r.Host.Reads(uses[i].Name) {
@@ -453,7 +454,7 @@ func (r *run) use(ctx context.Context, uses []*model.ToolUse) error {
 		case ctx.Err() != nil:
 			r.refuse(results[i:], uses[i:], "not run: the user has cancelled the turn")
 		case len(said) > 0:
-			r.refuse(results[i:], uses[i:], "not run: the user has said something in the meantime, see below")
+			r.refuse(results[i:], uses[i:], skipped(said))
 		default:
 			r.together(ctx, results[i:i+n], uses[i:i+n])
 			said = r.Host.Steer()
@@ -476,6 +477,25 @@ func (r *run) use(ctx context.Context, uses []*model.ToolUse) error {
 	}
 	return nil
 }
+
+// skipped is what came of a tool that had not begun when the user said something.
+func skipped(said []model.Part) string {
+	for _, p := range said {
+		t, ok := p.(*model.Text)
+		if !ok {
+			continue
+		}
+		text := strings.Join(strings.Fields(t.Text), " ")
+		if runes := []rune(text); len(runes) > maxQuoted {
+			text = string(runes[:maxQuoted]) + "…"
+		}
+		return fmt.Sprintf("skipped: the user said “%s” in the meantime; see below", text)
+	}
+	return "skipped: the user has sent something in the meantime; see below"
+}
+
+// maxQuoted bounds what a call that was skipped says of the user's words, in characters.
+const maxQuoted = 200
 
 func (r *run) together(ctx context.Context, results []*model.ToolResult, uses []*model.ToolUse) {
 	one := func(i int) {

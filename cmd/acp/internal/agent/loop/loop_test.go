@@ -193,8 +193,12 @@ func TestRun(t *testing.T) {
 			want: []string{"keep assistant [read] [write] [write]", "use read 1", "use write 2", "use write 3", "keep user <result: ok> <result: ok> <result: ok>", "say done", "keep assistant done"},
 		},
 		{
-			name: "said while tools run", script: "use write 1\nuse write 2\n---\nsay done", stop: Done, stage: &stage{steer: [][]model.Part{said("stop that")}},
-			want: []string{"keep assistant [write] [write]", "use write 1", "keep user <result: ok> <failure: not run: the user has said something in the meantime, see below> stop that", "say done", "keep assistant done"},
+			name: "said while tools run", script: "use write 1\nuse write 2\n---\nsay done", stop: Done, stage: &stage{steer: [][]model.Part{nil, said("stop that")}},
+			want: []string{"keep assistant [write] [write]", "use write 1", "keep user <result: ok> <failure: skipped: the user said “stop that” in the meantime; see below> stop that", "say done", "keep assistant done"},
+		},
+		{
+			name: "said before tools run", script: "use write 1\n---\nsay done", stop: Done, stage: &stage{steer: [][]model.Part{said("stop that")}},
+			want: []string{"keep assistant [write]", "keep user <failure: skipped: the user said “stop that” in the meantime; see below> stop that", "say done", "keep assistant done"},
 		},
 		{
 			name: "said at the end", script: "say one\n---\nsay two", stop: Done, stage: &stage{steer: [][]model.Part{said("more")}},
