@@ -19,6 +19,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 	"github.com/goacp/acp/cmd/acp/internal/agent/window"
 	"github.com/goacp/acp/cmd/acp/internal/model"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 )
 
 // instructions are those of the agent to the model. They never change within a
@@ -211,6 +212,14 @@ func (m *modelTurn) stop(end *loop.End) acp.StopReason {
 		}
 		m.tell("I stopped because this %s has cost %.2f %s, which is the limit.", what, cost, m.model.Info().Price.Currency)
 		return acp.StopMaxTurnRequests
+	case loop.Empty:
+		m.out.EndMessage()
+		text := map[string]string{
+			loop.SaidNothing: "The model has said nothing, and nothing again when it was asked to continue.",
+			loop.WroteCall:   "The model has written a call of a tool as text, also when it was asked to make the call. Nothing was run.",
+			loop.Announced:   "The model has announced a step and has not taken it, also when it was asked to continue.",
+		}[end.Detail]
+		_ = m.out.Show(&acp.TextContent{Text: text, Meta: ownmeta.Of(ownmeta.Empty{Empty: true})}) // kept by the turn
 	case loop.Repeats:
 		m.tell("I stopped because the same call of the tool %s has failed again and again.", prose.Inline(end.Detail))
 	}

@@ -152,7 +152,7 @@ func (m *modelTurn) late(v *toolbox, servers []acp.MCPServer, came <-chan *answe
 	}
 }
 
-// serve returns the tools that a server has answered with, those that the model can be told of. The caller holds the
+// serve returns the tools that a server has answered with, but for those that the model's interface refuses. The caller holds the
 // session's mu.
 func (m *modelTurn) serve(v *toolbox, s acp.MCPServer, l *answered) (all []modelTool) {
 	name := prose.OneLine(tool.ServerName(s), 60)

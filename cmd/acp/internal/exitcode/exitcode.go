@@ -26,6 +26,7 @@ const (
 	Incomplete Code = 11 // the agent stopped at a limit of its own: tokens or requests
 	Broken     Code = 12 // the agent did something that a rule denies, without asking
 	Unanswered Code = 13 // the agent has no language model that could answer the prompt
+	Empty      Code = 14 // the language model has ended its turn without an answer
 )
 
 // An Error is an error with the exit status of the program.

@@ -43,6 +43,11 @@ type Unanswered struct {
 	Unanswered bool `json:"unanswered,omitempty"`
 }
 
+// Empty is what the built-in agent says of a text that stands for an answer: the model has given none.
+type Empty struct {
+	Empty bool `json:"empty,omitempty"`
+}
+
 // Ranked is what an agent says of a command that not everybody may use: the least rank.
 type Ranked struct {
 	Role string `json:"role,omitempty"`

@@ -113,12 +113,13 @@ const (
 	Requests  Stop = "requests"   // the limit of them
 	Cost      Stop = "cost"       // the limit of it
 	Repeats   Stop = "repeats"    // the same call has failed again and again
+	Empty     Stop = "empty"      // the model has ended without an answer, and again when it was asked to continue
 )
 
 // An End is how a turn ended.
 type End struct {
 	Stop     Stop
-	Detail   string // what the provider says of it, or which call was repeated
+	Detail   string // what the provider says of it, which call was repeated, or why it is empty
 	Requests int
 	Usage    model.Usage // of all answers together
 	Cost     float64
@@ -155,6 +156,8 @@ type run struct {
 	ids      map[string]bool // of all wishes; nil before the first
 	early    *early          // the tools of the last answer that began while it streamed
 	broken   []*model.Spent  // answers to the request under way that were broken off
+	used     bool            // a tool was used
+	nudged   bool            // the model was asked to continue
 	remedy   *Mended         // what is left out of the request under way, and was not yet before
 }
 
@@ -260,6 +263,15 @@ func (r *run) stop(done *model.Done) (again bool) {
 	default:
 		if said := r.Host.Steer(); len(said) > 0 && r.keep(&model.Message{Role: model.User, Parts: said}) == nil {
 			return true
+		}
+		if why := r.emptiness(done.Message); why != "" {
+			nudge := &model.Message{Role: model.User, Parts: []model.Part{&model.Text{Text: nudges[why]}}}
+			if !r.nudged && r.keep(nudge) == nil {
+				r.nudged = true
+				return true
+			}
+			r.end.Stop, r.end.Detail = Empty, why
+			return false
 		}
 		r.end.Stop = Done
 	}
@@ -441,6 +453,7 @@ func usesOf(m *model.Message) []*model.ToolUse {
 // alone and in order. What the user says meanwhile ends that: tools that have not begun
 // are not run. The results are kept as one message, also when the turn is cancelled.
 func (r *run) use(ctx context.Context, uses []*model.ToolUse) error {
+	r.used = true
 	results := make([]*model.ToolResult, len(uses))
 	said := r.Host.Steer()
 	for i := 0; i < len(uses); {

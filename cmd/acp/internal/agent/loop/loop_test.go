@@ -211,7 +211,14 @@ func TestRun(t *testing.T) {
 			want: []string{"keep assistant [write]", "use write 1", "keep user <result: ok>"},
 		},
 		{name: "paused", script: "say a\nstop paused\n---\nsay b", stop: Done, want: []string{"say a", "keep assistant a", "say b", "keep assistant b"}},
-		{name: "empty answer", script: "stop end_turn", stop: Done},
+		{
+			name: "empty answer", script: "think hm\n---\nthink so", stop: Empty, detail: SaidNothing,
+			want: []string{"think hm", "keep assistant (hm)", "keep user " + nudges[SaidNothing], "think so", "keep assistant (so)"},
+		},
+		{
+			name: "an answer after a nudge", script: "use write 1\n---\nthink hm\n---\nsay done", stop: Done,
+			want: []string{"keep assistant [write]", "use write 1", "keep user <result: ok>", "think hm", "keep assistant (hm)", "keep user " + nudges[SaidNothing], "say done", "keep assistant done"},
+		},
 		{name: "error", script: "say a\nfail overloaded busy", err: "script: busy (overloaded)", want: []string{"say a", "keep assistant a"}},
 		{name: "error at once", script: "fail auth no key", err: "script: no key (auth)"},
 		{

@@ -75,11 +75,12 @@ const statuses = `## Exit statuses
 | 11 | the agent stopped at one of its own limits: tokens or requests |
 | 12 | a rule was broken: the agent did something that a rule denies, without asking |
 | 13 | the built-in agent has no language model, and the prompt is not one of its commands |
+| 14 | the language model ended its turn without an answer, also when it was asked to continue |
 
 The meaning of a status never changes. If several apply, the cause that ended the turn
 takes precedence: a limit or an interrupt (8, 9, 4), then a failure (6, 7, 10, 1), then
-a broken rule (12), then a missing model (13), then a refusal or a limit of the agent
-(3, 11), then a denial (5).
+a broken rule (12), then a missing model or answer (13, 14), then a refusal or a
+limit of the agent (3, 11), then a denial (5).
 
 An error is one line on standard error that begins with ` + "`acp: `" + `. Standard output
 contains only what you asked for. If the reader of standard output goes away, the

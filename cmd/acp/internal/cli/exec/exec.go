@@ -121,7 +121,8 @@ Exit statuses:
    4  cancelled                    10  a login is required: acp auth login
    5  a permission was denied      11  the agent stopped at one of its own limits
                                    12  the agent broke a rule that denies
-                                   13  the agent has no language model to answer`
+                                   13  the agent has no language model to answer
+                                   14  the language model gave no answer`
 
 // NewCommand returns the command. If runF is not nil, it is called instead of [Run].
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {

@@ -60,10 +60,10 @@ type report struct {
 	tools    map[string]acp.ToolCallStatus // the status in the last progress line
 	costs    bool                          // the agent has reported a cost
 	ruled
-	unasked bool       // there was no language model to answer the prompt
-	unheld  string     // why rules cannot hold the agent, as reported to the user
-	early   []noteLine // at most maxEarly
-	place   place
+	none   error      // why the agent has no answer; nil if it has
+	unheld string     // why rules cannot hold the agent, as reported to the user
+	early  []noteLine // at most maxEarly
+	place  place
 }
 
 // ruled is what rules have come to.
@@ -159,8 +159,10 @@ func (r *report) follow(id acp.SessionID, snap *transcript.Snapshot, changes []t
 		if id == r.main && r.isBefore(snap, e, ch.Seq) {
 			continue
 		}
-		if isUnanswered(snap, ch) {
-			r.unasked = r.unasked || id == r.main
+		if none := noAnswer(snap, ch); none != nil {
+			if id == r.main {
+				r.none = none
+			}
 			continue
 		}
 		if id == r.main {
@@ -503,7 +505,7 @@ func errorOf(err error) *errorInfo {
 // precedence that package docs describes.
 func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bool) error {
 	r.mu.Lock()
-	denied, broken, unasked := r.denied, r.broken, r.unasked
+	denied, broken, none := r.denied, r.broken, r.none
 	r.mu.Unlock()
 	if cause := context.Cause(ctx); cause != nil {
 		if _, ok := errors.AsType[*exitcode.Error](cause); ok {
@@ -520,8 +522,8 @@ func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bo
 	if broken > 0 {
 		return exitcode.With(exitcode.Broken, breaches(broken))
 	}
-	if unasked {
-		return exitcode.With(exitcode.Unanswered, errUnanswered)
+	if none != nil {
+		return none
 	}
 	denials := exitcode.With(exitcode.Denied, denials(denied))
 	switch res.StopReason {

@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// A Dialect is what an interface takes of JSON Schema. All want an object at the top, which is no alternative of
-// several. The zero value takes $ref, and any name.
+// A Dialect is what an interface takes of JSON Schema. All want an object at the top, and not
+// a choice of several. The zero value takes $ref, and any name.
 type Dialect struct {
 	// Plain takes only the keywords that all servers understand: no $ref, no const, one type, no alternatives
 	// but anyOf.
