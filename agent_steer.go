@@ -4,9 +4,9 @@ package acp
 type steer struct {
 	prompts chan []ContentBlock // nil if nobody steers
 	ended   chan struct{}       // closed when the turn takes none any more
-	told    chan struct{}       // closed when the client was told of all that it has taken
+	told    chan struct{}       // closed when the client knows of all that it has taken
 	over    bool                // ended is closed
-	offers  int                 // prompts that it may take, or whose client was not told yet
+	offers  int                 // prompts that it may take, or that the client does not know of yet
 }
 
 func newSteer() steer {
@@ -19,7 +19,7 @@ func newSteer() steer {
 // receiver must also wait for [Turn.Context]. Without BusySteer it is nil.
 func (t *Turn) Steering() <-chan []ContentBlock { return t.steer.prompts }
 
-// offer reports whether the turn may take a prompt. If so offered is called once it has not, or the client was told:
+// offer reports whether the turn may take a prompt. If so offered is called once it has not, or the client knows:
 // the end of the turn is not sent before that.
 func (t *Turn) offer() bool {
 	t.session.mu.Lock()

@@ -157,7 +157,7 @@ Each agent gets the same tasks through ACP, version 1. A stand-in for its model,
 		})
 	}
 	b.WriteString(`
-- *right*: the file is as the model wanted it; *with other blanks*: but for its indentation. *refused*: it is as it was. *WRONG*: it is something else, or what the model was told is not true.
+- *right*: the file is as the model wanted it; *with other blanks*: but for its indentation. *refused*: it is as it was. *WRONG*: it is something else, or what the model has read in the result is not true.
 - *Bytes that the next request begins with*: tools, instructions and messages of a request, in the order in which a model reads them, that are the beginning of the next one, too. Marks for caches do not count.
 - Processor time and memory are those of all processes of the agent at the end of the task.
 `)

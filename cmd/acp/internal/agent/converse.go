@@ -291,7 +291,7 @@ func (m *modelTurn) prefix(ctx context.Context) *model.Prefix {
 	return p
 }
 
-// described returns tools as a model is told of them.
+// described returns tools as requests to a model have them.
 func described(tools []modelTool) (all []model.Tool) {
 	for _, t := range tools {
 		all = append(all, model.Tool{Name: t.Name, Description: t.About, Schema: t.Schema})
