@@ -146,12 +146,7 @@ func TestAccessibleOutside(t *testing.T) {
 	r := newRig(t)
 	owner := r.page("")
 	owner.Until(`document.querySelector(".list .empty")?.textContent === "No sessions yet."`)
-	openSettings(owner)
-	owner.Until(named("dialog[open] button.primary", "Pair"))
-	owner.Click("dialog form button.primary")
-	owner.Until(`document.querySelector(".invitation [aria-label=Link]")`)
-	var link string
-	owner.Eval(`document.querySelector(".invitation [aria-label=Link]").textContent`, &link)
+	link := invite(owner)
 
 	login := chromium.Open(t, "http://"+r.address+"/")
 	login.Until(`document.querySelector(".login #code")`)
@@ -162,6 +157,9 @@ func TestAccessibleOutside(t *testing.T) {
 	looks(login, func(how string) { a.look(login, how+", a code that is wrong") })
 
 	phone := chromium.Open(t, link)
+	phone.Until(named("button", "Log in"))
+	looks(phone, func(how string) { a.look(phone, how+", a link that was followed") })
+	phone.Click(".login button.primary")
 	phone.Until(`document.querySelector(".login")?.textContent.includes("Waiting until somebody approves")`)
 	looks(phone, func(how string) { a.look(phone, how+", a browser that waits") })
 	owner.Until(`document.querySelector(".invitation")?.textContent.includes("Is it yours?")`)

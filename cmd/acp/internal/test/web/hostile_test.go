@@ -201,12 +201,7 @@ func TestHostile(t *testing.T) {
 	tb.Until(`!document.querySelector("dialog[open]")`)
 
 	// A device that calls itself something.
-	openSettings(tb)
-	tb.Until(`document.querySelector("dialog form button.primary")`)
-	tb.Click("dialog form button.primary")
-	tb.Until(`document.querySelector(".invitation [aria-label=Link]")`)
-	var link string
-	tb.Eval(`document.querySelector(".invitation [aria-label=Link]").textContent`, &link)
+	link := invite(tb)
 	_, ticket, _ := strings.Cut(link, "#t=")
 	var status int
 	tb.Eval(fmt.Sprintf(`fetch("/login", {method: "POST", credentials: "omit", headers: {"Content-Type": "application/json"}, body: JSON.stringify({ticket: %q, secret: "0123456789abcdef0123456789abcdef", name: %q})}).then((r) => r.status)`, ticket, hostileText), &status)

@@ -58,6 +58,16 @@ func openSettings(tb *chromium.Tab) {
 	tb.Until(`document.querySelector("dialog[open]") || (document.querySelector("[aria-label^=Settings]")?.click(), false)`)
 }
 
+// invite makes a ticket for another device in the settings, and returns its link.
+func invite(tb *chromium.Tab) (link string) {
+	openSettings(tb)
+	tb.Until(named("dialog[open] button.primary", "Pair"))
+	tb.Click("dialog form button.primary")
+	tb.Until(`document.querySelector(".invitation [aria-label=Link]")`)
+	tb.Eval(`document.querySelector(".invitation [aria-label=Link]").textContent`, &link)
+	return link
+}
+
 // TestPush: somebody has the browser say when a session waits. A question is pushed while nobody sees the page, without
 // what it says; the notification opens the session, and ends when that is seen.
 func TestPush(t *testing.T) {

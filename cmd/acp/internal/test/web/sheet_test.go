@@ -167,6 +167,9 @@ func TestAskedWhole(t *testing.T) {
 	tb.Until(`document.querySelector(".ask dl")?.innerText.includes("boss@example.com") && document.querySelector(".ask dl").innerText.includes("[1,2]")`)
 	tb.Eval(answersIt, nil)
 	tb.Until(`!document.querySelector(".ask, .working")`)
+	// What is folded has its beginning beside it.
+	tb.Eval(`[...document.querySelectorAll(".tool")].at(-1).querySelector("summary").click()`, nil)
+	tb.Until(`[...document.querySelectorAll(".tool details.other > summary")].some((s) => s.innerText.includes("body: I quit., n: [2], to: boss@example.com") && !s.innerText.includes("Now"))`)
 	// Paths, changes and parts are not cut, and the style of questions is not that of the lines of changes.
 	prompt(tb, "sheet long")
 	tb.Until(`document.querySelector(".ask .asked .resource")`)

@@ -367,6 +367,11 @@ func TestOfflineSaid(t *testing.T) {
 	w.silence()
 	tb.Eval(`dispatchEvent(new Event("offline"))`, nil)
 	tb.Until(`document.body.innerText.includes("No connection")`)
+	tb.Size(360, 640) // it covers nothing that somebody may use without a network
+	tb.Until(`[...document.querySelectorAll("#prompt, .head, .composer button")].filter((e) => e.checkVisibility()).every((e) => {
+		const r = e.getBoundingClientRect(), at = document.elementFromPoint(r.left + r.width / 2, r.bottom - 2);
+		return e === at || e.contains(at);
+	}) && document.querySelector(".strip").getBoundingClientRect().bottom <= document.querySelector(".head").getBoundingClientRect().top`)
 	w.cut(false)
 	tb.Until(`!document.body.innerText.includes("No connection")`)
 	tb.Eval(`dispatchEvent(new Event("offline"))`, nil) // the gateway is reached all the same

@@ -62,12 +62,25 @@ export async function logout(): Promise<{ wrong: string; again: boolean }> {
   return { wrong, again: answer.status !== 503 };
 }
 
-// pairFromAddress uses the ticket in the address, if there is one, and removes it from there.
+// An Offer is a ticket in the address that nobody has used yet. me is what this browser is until then, or null.
+export interface Offer {
+  me: Me | null;
+  answer: (use: boolean) => void;
+}
+
+export const offer = signal<Offer | null>(null);
+
+// pairFromAddress removes the ticket from the address, if there is one, and uses it if the user wants that: a link may come
+// from anybody, and what is done after it is done in the account of whoever made it.
 export async function pairFromAddress(): Promise<void> {
   const ticket = new URLSearchParams(location.hash.slice(1)).get("t");
   if (location.pathname !== "/pair" && !ticket) return;
   history.replaceState(null, "", "/");
-  if (ticket) await login({ ticket });
+  if (!ticket) return;
+  const me = await fetch("/whoami", { cache: "no-store" }).then((r) => (r.ok ? (r.json() as Promise<Me>) : null)).catch(() => null);
+  const use = await new Promise<boolean>((answer) => { offer.value = { me, answer }; });
+  offer.value = null;
+  if (use) await login({ ticket });
 }
 
 // nameOfBrowser returns what this device is called in the list of devices.

@@ -76,6 +76,16 @@ function point(tree: Value, path: string[], look: Look): void {
   if (v !== tree) look.here.add(v);
 }
 
+const members = 6; // that a brief has
+
+/** Brief is the beginning of a value in a line, for what is folded. */
+export function Brief({ value }: { value: unknown }) {
+  const short = (v: unknown): string => (typeof v === "string" ? beginning(v.trim().split("\n", 1)[0]!, 60) : Array.isArray(v) ? `[${v.length}]` : v !== null && typeof v === "object" ? "{…}" : String(v));
+  const inside = value !== null && typeof value === "object" && !Array.isArray(value) ? Object.entries(value) : null;
+  const text = inside ? inside.slice(0, members).map(([k, v]) => beginning(k, 30) + ": " + short(v)).join(", ") + (inside.length > members ? " …" : "") : short(value);
+  return <span class="brief">{seenCode(text)}</span>;
+}
+
 /** Plain shows a text as it is, the beginning of it if it is long. */
 export function Plain({ text, most = 20_000 }: { text: string; most?: number }) {
   const [all, setAll] = useState(useContext(Whole));

@@ -6,7 +6,7 @@ import { Ansi } from "./Ansi";
 import { Blocks } from "./Blocks";
 import { Diff } from "./Diff";
 import { Icon } from "./Icon";
-import { Json } from "./Json";
+import { Brief, Json } from "./Json";
 import { type TerminalState, TerminalView } from "./Terminal";
 import { beginning, plural, visible } from "./text";
 import { Whole } from "./whole";
@@ -115,8 +115,8 @@ export function Body({ call, content, terminals, skipped = 0, whole = false }: T
         {skipped > 0 && <p class="note">{plural(skipped, "character")} before this are not kept.</p>}
         {content.slice(0, parts).map((c, i) => <Part key={i} content={c} kind={call.kind ?? ""} terminals={terminals} />)}
         {content.length > parts && <p class="note">{plural(content.length - parts, "part")} more</p>}
-        {call.rawInput !== undefined && <details class="other"><summary>Input</summary><Json value={call.rawInput} /></details>}
-        {call.rawOutput !== undefined && <details class="other"><summary>Output</summary><Json value={call.rawOutput} /></details>}
+        {call.rawInput !== undefined && <details class="other"><summary>Input <Brief value={call.rawInput} /></summary><Json value={call.rawInput} /></details>}
+        {call.rawOutput !== undefined && <details class="other"><summary>Output <Brief value={call.rawOutput} /></summary><Json value={call.rawOutput} /></details>}
       </div>
     </Whole.Provider>
   );

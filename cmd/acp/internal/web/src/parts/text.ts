@@ -92,8 +92,8 @@ export function number(n: number): string {
   return n.toLocaleString("en");
 }
 
-export function plural(n: number, word: string): string {
-  return number(n) + " " + word + (n === 1 ? "" : "s");
+export function plural(n: number, word: string, several = word + "s"): string {
+  return number(n) + " " + (n === 1 ? word : several);
 }
 
 /** beginning returns at most n characters of s, and not half a character. */

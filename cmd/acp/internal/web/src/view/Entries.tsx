@@ -1,11 +1,12 @@
 import { memo } from "preact/compat";
 import { useState } from "preact/hooks";
 import { Blocks } from "../parts/Blocks";
-import { Json } from "../parts/Json";
+import { Brief, Json } from "../parts/Json";
 import { PlanView } from "../parts/Plan";
 import { TerminalView } from "../parts/Terminal";
 import { ToolView } from "../parts/Tool";
 import { plural, prose, visible } from "../parts/text";
+import { textOf } from "../conversation";
 import type { Entry, Message, Subagent, Terminal, Turn } from "../fold";
 
 // Terminals finds terminals by their names.
@@ -27,7 +28,7 @@ export const EntryView = memo(function EntryView({ entry, terminals, you = "" }:
       <article class="entry compaction">
         <h3>{entry.status === "failed" ? "The context could not be shortened" : entry.status === "completed" ? "The context was shortened" : "Shortening the context …"}</h3>
         {entry.error && <p class="bad">{prose(entry.error)}</p>}
-        {entry.summary.length > 0 && <details><summary>Summary</summary><Skipped n={entry.skipped} /><Blocks content={entry.summary} live={false} /></details>}
+        {entry.summary.length > 0 && <details><summary>Summary <Brief value={textOf(entry.summary.slice(0, 1))} /></summary><Skipped n={entry.skipped} /><Blocks content={entry.summary} live={false} /></details>}
       </article>
     );
     case "subagent": return <SubagentView s={entry} />;
@@ -47,7 +48,7 @@ function SubagentView({ s }: { s: Subagent }) {
       {s.description && <p>{visible(s.description)}</p>}
       {entries.length > 0 && (
         <details>
-          <summary>What it does</summary>
+          <summary>What it does <span class="brief">{plural(entries.length, "entry", "entries")}</span></summary>
           {hidden > 0 && <button onClick={() => showAll(true)}>Show {hidden} more before these</button>}
           {entries.slice(hidden).map((e) => <EntryView key={e.key} entry={e} terminals={terminals} />)}
         </details>
@@ -76,7 +77,7 @@ function Skipped({ n }: { n: number }) {
 function MessageView({ m, you }: { m: Message; you: string }) {
   switch (m.role) {
     case "thought": return (
-      <article class="message thought" aria-label="Thought"><details open={m.live}><summary>Thought</summary><Skipped n={m.skipped} /><Blocks content={m.content} live={m.live} /></details></article>
+      <article class="message thought" aria-label="Thought"><details open={m.live}><summary>Thought <Brief value={textOf(m.content.slice(0, 1))} /></summary><Skipped n={m.skipped} /><Blocks content={m.content} live={m.live} /></details></article>
     );
     case "user": return <article class="message user"><h3>{m.author === you ? "You" : visible(m.author) || "You"}</h3><Skipped n={m.skipped} /><Blocks content={m.content} live={m.live} /></article>;
     default: return <article class="message agent"><h3 class="unseen">Agent</h3><Skipped n={m.skipped} /><Blocks content={m.content} live={m.live} /></article>;

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { isForgotten } from "../forget";
-import { login, trouble, waits } from "../login";
+import { login, type Offer, trouble, waits } from "../login";
 import { visible } from "../parts/text";
 import { teamLogin } from "../team";
 import type { Page } from "../page";
@@ -22,6 +22,7 @@ export function Login({ page }: { page: Page }) {
   };
   const team = page.link.team.value;
   if (page.staying.value) return <Leaving page={page} {...page.staying.value} />;
+  if (waits.value) return <main class="login"><h1>acp</h1><p role="status">Waiting until somebody approves this browser …</p></main>;
   return (
     <main class="login">
       <h1>acp</h1>
@@ -32,8 +33,19 @@ export function Login({ page }: { page: Page }) {
         <input id="code" value={said} onInput={(e) => say(e.currentTarget.value)} autocomplete="one-time-code" autocapitalize="off" spellcheck={false} autofocus aria-describedby="trouble" />
         <button class="primary" disabled={busy}>Pair</button>
       </form>
-      <p role="status">{waits.value ? "Waiting until somebody approves this browser …" : ""}</p>
       <p id="trouble" class="bad" role="alert">{trouble.value}</p>
+    </main>
+  );
+}
+
+// Offered asks whether a link that somebody has followed is to log this browser in.
+export function Offered({ offer: { me, answer } }: { offer: Offer }) {
+  return (
+    <main class="login">
+      <h1>Log in by this link?</h1>
+      <p>Whoever made it chose whose sessions this browser sees, and can see what is done in them. Log in if you made it, or trust who did.</p>
+      {me && <p class="bad">This browser is logged in{me.user && <> as <b>{visible(me.user)}</b></>}{me.name && <>, by the name <b>{visible(me.name)}</b></>}. That ends if it logs in by the link.</p>}
+      <p class="buttons"><button class="primary" autofocus={!me} onClick={() => answer(true)}>Log in</button><button autofocus={!!me} onClick={() => answer(false)}>Not now</button></p>
     </main>
   );
 }
