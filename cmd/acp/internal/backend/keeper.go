@@ -15,6 +15,9 @@ import (
 // written.
 var ErrUnwritten = errors.New("not written at the moment")
 
+// ErrUnkept is the Err of a [NoteStore] once a part of a conversation is lost: it could not be written until its end.
+var ErrUnkept = errors.New("a part of the conversation is lost")
+
 // A keeper is the way of all sessions of a host to the store. It informs the frontend while part of
 // any of them is not written.
 type keeper struct {
@@ -97,7 +100,8 @@ func (k *keeper) closed(rec *store.Recorder) {
 	}
 	k.telling.Lock()
 	defer k.telling.Unlock()
-	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line("a part of the conversation is lost: "+k.reason(err), maxNote)})
+	err = fmt.Errorf("%w: %w", ErrUnkept, err)
+	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line(k.reason(err), maxNote)})
 	k.told = k.told && others
 }
 

@@ -51,6 +51,7 @@ type report struct {
 	answered uint64 // the entry that answer is copied from, if has is true
 	has      bool   // there is an answer
 	cut      bool   // answer is incomplete
+	unkept   string // what of the conversation is not stored; "" for nothing
 	lost     bool   // something was too long to be retained, and is missing in the output
 	gaps     int    // bytes of the output of commands that are missing
 	at       uint64 // the entry that was written last, if begun is true
@@ -365,6 +366,10 @@ func (r *report) note(n backend.Note) {
 		}
 		return
 	}
+	unkept := errors.Is(n.Err, backend.ErrUnkept)
+	if unkept && r.unkept == "" {
+		r.unkept = n.Text
+	}
 	if r.json {
 		switch {
 		case n.Kind == backend.NoteStarting || n.Kind == backend.NoteReady: // the line of the session says the same
@@ -380,6 +385,9 @@ func (r *report) note(n backend.Note) {
 			r.early = append(r.early, line)
 		}
 		return
+	}
+	if unkept {
+		return // finish says it
 	}
 	switch n.Kind {
 	case backend.NoteLogin, backend.NoteBridged, backend.NoteStore, backend.NoteNoise, backend.NoteOutage:
@@ -438,6 +446,11 @@ func (r *report) finish(s *backend.Session, res *acp.Result, err error) error {
 		err = exitcode.Errorf(exitcode.Failed, "the text is cut: at most %d MiB of a message are retained", store.Bounds().EntryBytes>>20)
 	} else if r.cut || r.lost {
 		fmt.Fprintf(r.app.Err, "acp: the text is cut: at most %d MiB of a message are retained\n", store.Bounds().EntryBytes>>20)
+	}
+	if r.unkept != "" && err == nil {
+		err = exitcode.Errorf(exitcode.Failed, "%s", r.unkept)
+	} else if r.unkept != "" {
+		r.remark(r.unkept)
 	}
 	switch {
 	case r.json:
