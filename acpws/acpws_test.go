@@ -1,14 +1,19 @@
 package acpws_test
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -53,6 +58,46 @@ func turn(t *testing.T, transport acp.Transport, n, version int) (string, error)
 	}
 	text, _, err := session.Prompt(t.Context(), acp.Text(fmt.Sprint(n))).Text()
 	return text, err
+}
+
+// TestUnmasked: a client must mask its frames (RFC 6455, section 5.1), and the connection of one that does not is closed
+// before what it has sent is read.
+func TestUnmasked(t *testing.T) {
+	initialize := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`
+	for _, masked := range []bool{true, false} {
+		url := serve(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve})
+		at, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
+		conn, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "GET /acp HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n", at)
+		in := bufio.NewReader(conn)
+		res, err := http.ReadResponse(in, nil)
+		if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
+			t.Fatalf("%v %v", res, err)
+		}
+		frame := []byte{0x81, byte(len(initialize))}
+		if masked {
+			frame[1] |= 0x80
+			frame = append(frame, 0, 0, 0, 0) // which changes nothing
+		}
+		if _, err := conn.Write(append(frame, initialize...)); err != nil {
+			t.Fatal(err)
+		}
+		head := make([]byte, 2)
+		_, err = io.ReadFull(in, head)
+		if text := err == nil && head[0] == 0x81; text != masked {
+			t.Errorf("masked %t: the answer begins with %x, %v", masked, head, err)
+		}
+		if !masked {
+			rest, err := io.ReadAll(in)
+			if err != nil && !errors.Is(err, syscall.ECONNRESET) || bytes.Contains(rest, []byte("protocolVersion")) {
+				t.Errorf("the connection goes on: %q, %v", rest, err)
+			}
+		}
+	}
 }
 
 func TestCounting(t *testing.T) {

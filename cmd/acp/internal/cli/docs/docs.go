@@ -62,7 +62,7 @@ const statuses = `## Exit statuses
 | status | meaning |
 |---:|---|
 | 0 | success |
-| 1 | something failed in acp or on this machine |
+| 1 | something failed in acp or on this machine, such as that the conversation could not be stored to its end |
 | 2 | invalid flags, arguments or configuration; nothing was started |
 | 3 | the agent refused the prompt |
 | 4 | the turn was cancelled |
