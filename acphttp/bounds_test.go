@@ -325,6 +325,79 @@ func TestStalledConnection(t *testing.T) {
 	})
 }
 
+// TestUnreadAnswers: what a client sends is not read any more once too much is held for it, or for all clients together and
+// for it as well. It is read again as it reads, and one that reads nothing is ended.
+func TestUnreadAnswers(t *testing.T) {
+	const one, all = 64 << 10, 200 << 10
+	for _, tt := range []struct {
+		name  string
+		other int // bytes held for somebody else
+		held  int // and for the client
+		waits bool
+	}{
+		{"little", 0, one / 2, false},
+		{"too much", 0, one + 1, true},
+		{"too much for all", all, one / 2, true},
+		{"too much for others", all, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			sizes, read := make(chan int, 2), make(chan string, 10)
+			s := &acphttp.Server{
+				Serve: func(ctx context.Context, t acp.Transport) error {
+					stream, err := t.Open(ctx)
+					if err != nil {
+						return err
+					}
+					defer stream.Close()
+					if _, err := stream.ReadFrame(); err != nil {
+						return err
+					}
+					if err := stream.WriteFrame([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)); err != nil {
+						return err
+					}
+					if n := <-sizes; n > 0 {
+						go stream.WriteFrame([]byte(`{"jsonrpc":"2.0","method":"_x","params":"` + strings.Repeat("x", n) + `"}`))
+					}
+					for {
+						if _, err := stream.ReadFrame(); err != nil {
+							return err
+						}
+						read <- "read"
+					}
+				},
+				Limits: acphttp.Limits{MaxUnsent: one, MaxUnsentAll: all},
+			}
+			if tt.other > one {
+				s.Limits.MaxUnsent = 2 * all
+			}
+			inBubble(t, s, func(t *testing.T, c *rawClient) {
+				other := *c
+				sizes <- tt.other
+				other.initialize()
+				synctest.Wait()
+				sizes <- tt.held
+				c.initialize()
+				synctest.Wait()
+				if got := c.status(http.MethodPost, `{"jsonrpc":"2.0","method":"_x"}`); got != 202 {
+					t.Fatal(got)
+				}
+				synctest.Wait()
+				if waits := len(read) == 0; waits != tt.waits {
+					t.Fatalf("it waits: %t", waits)
+				}
+				if !tt.waits {
+					return
+				}
+				c.stream().next()
+				synctest.Wait()
+				if len(read) != 1 {
+					t.Error("it waits although the client has read")
+				}
+			})
+		})
+	}
+}
+
 // deaf is an agent that answers initialize and reads nothing more.
 func deaf(ctx context.Context, t acp.Transport) error {
 	stream, err := t.Open(ctx)

@@ -140,7 +140,48 @@ func (r *reader) rouse() {
 }
 
 // ReadFrame implements [jsonrpc.Stream].
-func (c *conn) ReadFrame() (jsonrpc.Frame, error) { return c.in.get() }
+func (c *conn) ReadFrame() (jsonrpc.Frame, error) {
+	f, err := c.in.get()
+	if err != nil {
+		return f, err
+	}
+	// A client that sends requests and reads no answers would have the agent keep both.
+	if err := c.readRoom(); err != nil {
+		c.shut(err)
+		return jsonrpc.Frame{}, err
+	}
+	return f, nil
+}
+
+// readRoom waits as awaitRoom does, once everything is written that the reader lets wait for company.
+func (c *conn) readRoom() error {
+	c.mu.Lock()
+	full := c.isFull()
+	c.mu.Unlock()
+	if !full {
+		return nil
+	}
+	if f := c.in.before; f != nil {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return c.awaitRoom()
+}
+
+// isFull reports whether the client has to read before anything else happens. The caller holds c.mu.
+func (c *conn) isFull() bool {
+	if c.gone || c.ended || c.unsent == 0 {
+		return false
+	}
+	return c.unsent >= c.s.limits.MaxUnsent || c.s.unsent.Load() >= int64(c.s.limits.MaxUnsentAll)
+}
+
+// holds counts what is held for the client. The caller holds c.mu.
+func (c *conn) holds(bytes int) {
+	c.unsent += bytes
+	c.s.unsent.Add(int64(bytes))
+}
 
 // Buffered implements [jsonrpc.EagerStream].
 func (c *conn) Buffered() bool { return c.in.buffered() }
@@ -296,7 +337,7 @@ func (c *conn) queue(name string, data []byte) error {
 		return fmt.Errorf("acphttp: keep a message: %w", err)
 	}
 	st.unsent += len(data)
-	c.unsent += len(data)
+	c.holds(len(data))
 	if st.reader != nil {
 		st.reader.rouse()
 	}
@@ -344,7 +385,7 @@ func (c *conn) stream(name string) (*stream, error) {
 func (c *conn) awaitRoom() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.unsent >= c.s.limits.MaxUnsent && !c.gone && !c.ended {
+	for c.isFull() {
 		if c.progress == nil {
 			c.progress = make(chan struct{})
 		}
@@ -457,7 +498,8 @@ func (c *conn) drop() {
 	clear(c.asked)
 	clear(c.routes.asks)
 	clear(c.routes.children)
-	c.unsent, c.waiting = 0, 0
+	c.holds(-c.unsent)
+	c.waiting = 0
 	for _, st := range c.streams {
 		st.unsent = 0
 		if err := st.log.Close(); err != nil {

@@ -22,8 +22,13 @@ type Limits struct {
 	MaxPerPrincipal int
 
 	// MaxUnsent bounds what one connection holds for its client in all streams
-	// together, in bytes; 0 means 64 MiB. At the bound the agent's sends wait.
+	// together, in bytes; 0 means 64 MiB. At the bound the agent's sends wait, and
+	// what the client sends is not read.
 	MaxUnsent int
+	// MaxUnsentAll bounds the same for all connections of the server together, in
+	// bytes; 0 means 1 GiB. At the bound each connection for which something is
+	// held is treated as if it had reached MaxUnsent.
+	MaxUnsentAll int
 	// MaxUnsentSession bounds the same for one session, as far as package acp
 	// sends it; 0 means 8 MiB. At the bound what the session sends waits, and
 	// other sessions do not. Answers do not count.
@@ -63,6 +68,7 @@ func (l Limits) withDefaults() Limits {
 	setDefault(&l.MaxConnections, 4096)
 	setDefault(&l.MaxPerPrincipal, l.MaxConnections)
 	setDefault(&l.MaxUnsent, 64<<20)
+	setDefault(&l.MaxUnsentAll, 1<<30)
 	setDefault(&l.MaxUnsentSession, 8<<20)
 	setDefault(&l.MaxUnread, 8<<20)
 	l.MaxUnread = min(l.MaxUnread, maxBound)

@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -88,6 +89,7 @@ type Server struct {
 	once   sync.Once
 	limits Limits
 
+	unsent  atomic.Int64 // bytes, in all connections
 	mu      sync.Mutex
 	conns   map[string]*conn
 	pending map[*conn]bool // over WebSockets whose first message has not come

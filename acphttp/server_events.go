@@ -338,7 +338,7 @@ func (c *conn) count(st *stream, rd *reader, seq uint64, size int) {
 	if seq > st.taken {
 		st.taken = seq
 		st.unsent -= size
-		c.unsent -= size
+		c.holds(-size)
 	}
 }
 

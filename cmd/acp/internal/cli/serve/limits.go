@@ -17,6 +17,7 @@ func limits(initialize time.Duration, kept bool) acphttp.Limits {
 	if kept {
 		l.MaxUnsentSession = 512 << 10
 		l.MaxUnsent = 8 << 20
+		l.MaxUnsentAll = 256 << 20
 		l.IdleTimeout = time.Minute // longer than our own clients try
 	}
 	return l
