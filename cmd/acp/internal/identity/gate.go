@@ -285,10 +285,18 @@ func (g *Gate) Serve(next func(context.Context, acp.Transport) error) func(conte
 				return err
 			}
 			watching.Go(func() {
-				select {
-				case <-ended:
-					g.cut(cancel, p)
-				case <-ctx.Done():
+				tick := time.NewTicker(usedEvery)
+				defer tick.Stop()
+				for {
+					select {
+					case <-tick.C: // one that is connected is used
+						g.Store.mark(ctx, Device{ID: p.Device, Name: p.Name}, time.Now())
+					case <-ended:
+						g.cut(cancel, p)
+						return
+					case <-ctx.Done():
+						return
+					}
 				}
 			})
 		case KindTeam:

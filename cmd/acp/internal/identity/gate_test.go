@@ -229,34 +229,36 @@ func TestLive(t *testing.T) {
 	dir := t.TempDir()
 	here, there := open(t, dir), open(t, dir)
 	log := audit.Open(dir)
-	url := gateway(t, &Gate{Store: here, Audit: log})
-	for _, name := range []string{"http", "ws"} {
-		_, credential := add(t, there, name, Grant{})
-		_, kept := add(t, there, name+"-kept", Grant{Role: Owner})
-		way := func(token string) acp.Transport {
-			send := func(context.Context) (string, error) { return token, nil }
-			if name == "ws" {
-				return &acpws.Transport{URL: "ws" + strings.TrimPrefix(url, "http") + "/acp", Token: send}
+	t.Run("connections", func(t *testing.T) { // which have ended, and said so, when it has
+		url := gateway(t, &Gate{Store: here, Audit: log})
+		for _, name := range []string{"http", "ws"} {
+			_, credential := add(t, there, name, Grant{})
+			_, kept := add(t, there, name+"-kept", Grant{Role: Owner})
+			way := func(token string) acp.Transport {
+				send := func(context.Context) (string, error) { return token, nil }
+				if name == "ws" {
+					return &acpws.Transport{URL: "ws" + strings.TrimPrefix(url, "http") + "/acp", Token: send}
+				}
+				return &acphttp.Transport{URL: url + "/acp", Token: send}
 			}
-			return &acphttp.Transport{URL: url + "/acp", Token: send}
+			conn, said := say(t, way(credential))
+			if said != "me approver" {
+				t.Error(said)
+			}
+			other, said := say(t, way(kept))
+			if said != "me owner" {
+				t.Error(said)
+			}
+			revoke(t, there, name)
+			<-conn.Done() // or the test ends by its time limit
+			if _, err := other.NewSession(t.Context(), acp.SessionConfig{Cwd: t.TempDir()}); err != nil {
+				t.Errorf("%s: another connection: %v", name, err)
+			}
+			if _, err := new(acp.Client).Connect(t.Context(), way(credential)); statusOf(err) != 401 {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
-		conn, said := say(t, way(credential))
-		if said != "me approver" {
-			t.Error(said)
-		}
-		other, said := say(t, way(kept))
-		if said != "me owner" {
-			t.Error(said)
-		}
-		revoke(t, there, name)
-		<-conn.Done() // or the test ends by its time limit
-		if _, err := other.NewSession(t.Context(), acp.SessionConfig{Cwd: t.TempDir()}); err != nil {
-			t.Errorf("%s: another connection: %v", name, err)
-		}
-		if _, err := new(acp.Client).Connect(t.Context(), way(credential)); statusOf(err) != 401 {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	})
 	cut := 0
 	if err := audit.Read(dir, func(e audit.Entry) error {
 		if e.Action == "connection.cut" && e.Outcome == "revoked" && e.User == "me" {

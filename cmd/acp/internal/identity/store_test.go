@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp"
 )
 
 func TestRoles(t *testing.T) {
@@ -136,6 +138,33 @@ func TestExpiry(t *testing.T) {
 			t.Error(err)
 		}
 		add(t, s, "guest", Grant{})
+	})
+}
+
+// TestUsedConnected: a device is used as long as it is connected, to within a minute.
+func TestUsedConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, t.TempDir())
+		g := &Gate{Store: s}
+		_, credential := add(t, s, "phone", Grant{Lifetime: 10 * time.Minute})
+		key, err := g.Authenticate(request("192.0.2.1:1", credential))
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve := g.Serve(func(ctx context.Context, _ acp.Transport) error {
+			for range 6 {
+				time.Sleep(77 * time.Second)
+				all, err := s.Devices(ctx)
+				if err != nil || len(all) != 1 || time.Since(all[0].Used) > time.Minute {
+					t.Errorf("used %v ago, %v", time.Since(all[0].Used), err)
+				}
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		if err := serve(withPrincipal(t, key), nil); !errors.Is(err, ErrRevoked) {
+			t.Error(err)
+		}
 	})
 }
 
