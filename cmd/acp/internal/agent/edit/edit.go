@@ -88,7 +88,7 @@ func (c Change) Made() served.Made {
 func Apply(text string, edits []Edit, known *served.File) (string, []Change, error) {
 	b := begin(text, known)
 	for i, e := range edits {
-		after, c, err := apply(b.text, e, knowledge{File: b.known})
+		after, c, err := apply(b.text, e, knowledge{File: b.knows()})
 		if err != nil {
 			err.Index, err.Of = i, len(edits)
 			return "", nil, err
@@ -126,10 +126,15 @@ func (b *batch) step(after string, c Change, e Edit) {
 	}
 	c.edit = e
 	b.changes = append(b.changes, c)
-	if b.known != nil && after != b.text {
-		b.known = b.known.Changed(after, false)
-	}
 	b.text = after
+}
+
+// knows returns what the model knows of the text, with the edits that were made.
+func (b *batch) knows() *served.File {
+	if b.known != nil && len(b.changes) > 0 {
+		b.known = b.known.Changed(b.text, false)
+	}
+	return b.known
 }
 
 // A Reason says why an edit is refused.

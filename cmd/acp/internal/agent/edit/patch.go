@@ -226,7 +226,7 @@ func ApplyHunks(path, text string, hunks []Hunk, known *served.File) (string, []
 	b := begin(text, known)
 	done := 0 // what was changed ends there
 	for i, h := range hunks {
-		after, c, end, err := applyHunk(b.text, h, done, b.known)
+		after, c, end, err := applyHunk(b.text, h, done, b.knows())
 		if err != nil {
 			err.Index, err.Of, err.file = i, len(hunks), path
 			return "", nil, err
