@@ -10,7 +10,7 @@ import (
 // names returns how many names a file has.
 func names(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(s.Nlink) //nolint:unconvert // its type differs from system to system
+		return uint64(s.Nlink) // its type differs from system to system
 	}
 	return 1
 }

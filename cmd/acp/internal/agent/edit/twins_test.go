@@ -3,6 +3,7 @@ package edit
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -126,7 +127,7 @@ type tally struct{ applied, refused, wrong, must, missed int }
 func TestTwins(t *testing.T) {
 	files, most := *twinFiles, 12 // and blocks of each
 	if long.All() {
-		files, most = 1500, 40
+		files, most = 1500, math.MaxInt
 	}
 	texts := sources(t, files)
 	if long.All() {

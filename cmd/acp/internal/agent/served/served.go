@@ -6,7 +6,7 @@
 // it is. The record is kept in the journal of the session as a [State] each time it changes:
 // the hash of the file, which lines of it are known, and what of its text has changed since
 // the state before. The text is not kept of files that are larger than 128 KiB or not UTF-8, nor
-// once there are 16 MiB of texts: if such a file is not as its hash says when a session is
+// once there are 8 MiB of texts: if such a file is not as its hash says when a session is
 // resumed, what was shown of it is lost.
 //
 // Bounds: 32 MiB of texts and 4096 files for a session, 8 MiB for a file with what it was
@@ -27,7 +27,7 @@ const (
 	maxFile = MaxSize / 4
 	// maxText bounds a file of which the text is kept, maxKept the texts of all, in bytes.
 	maxText = 128 << 10
-	maxKept = 16 << 20
+	maxKept = 8 << 20
 )
 
 // A Record is what the model of a session knows of files. Paths are absolute, with links
