@@ -529,7 +529,7 @@ func (e *modelEnv) Served() *served.Record { return &e.s.served }
 // Intend keeps what is about to happen, and writes it to disk, so that it is known after a
 // crash.
 func (e *modelEnv) Intend(i tool.Intent) error {
-	in := &intent{ID: e.id, Path: i.Path, Command: i.Command}
+	in := &intent{ID: e.id, Path: i.Path, Command: i.Command, Made: i.Made}
 	if i.Path != "" {
 		e.files = append(e.files, i.Path)
 		if !i.Deleted {

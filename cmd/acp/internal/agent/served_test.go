@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -93,5 +95,53 @@ func TestKilledKnowledge(t *testing.T) {
 	}
 	if faults := service.Faults(); len(faults) > 0 {
 		t.Errorf("the service has refused: %v", faults)
+	}
+}
+
+// TestKilledBetween: the agent was killed after it has changed a file, and before it could keep
+// that. The change is its own all the same.
+func TestKilledBetween(t *testing.T) {
+	const edit = `{"path":"doc/notes.txt","edits":[{"old":"second","new":"2nd"}]}`
+	w, with := scripted(t, `
+use read {"path":"doc/notes.txt"}
+---
+use edit `+edit+`
+---
+say Done.
+---
+use edit `+edit+`
+use write {"path":"doc/notes.txt","text":"all\n"}
+---
+say Done again.`)
+	k := start(t, 2, with)
+	k.tell("/mode full")
+	contains(t, k.tell("Go."), "Done.")
+	if err := k.conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(k.dir, string(k.session.ID())+suffix)
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.Index(string(data), `"intent":{`)
+	if at < 0 {
+		t.Fatal("there is no intent")
+	}
+	at += strings.IndexByte(string(data[at:]), '\n') + 1
+	if err := os.WriteFile(name, data[:at], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.connect()
+	s, err := k.conn.Load(t.Context(), k.session.ID(), acp.SessionConfig{Cwd: k.cwd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.session = s
+	contains(t, k.tell("Go on."), "Done.") // the script counts the answers, of which one is missing
+	contains(t, k.tell("And again."), "Done again.")
+	contains(t, w.last(), "you have made this edit already", "Changed `doc/notes.txt`")
+	if got := k.read("doc/notes.txt"); got != "all\n" {
+		t.Errorf("%q", got)
 	}
 }

@@ -443,6 +443,7 @@ func (st *state) settle() {
 	for _, m := range st.talk.settle(hashOf) {
 		st.s.keepRecord("message", m)
 	}
+	st.talk.catchUp(&st.s.served)
 	st.s.mu.Lock()
 	st.s.talk = st.talk.talk
 	st.s.talk.messages = st.talk.messages

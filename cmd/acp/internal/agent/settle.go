@@ -7,10 +7,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 	"github.com/goacp/acp/cmd/acp/internal/agent/window"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
@@ -108,11 +110,12 @@ func (m *mended) in(messages []*model.Message) []*model.Message {
 // An intent is what a tool is about to do, kept before it does it. The hashes are of the
 // file's whole contents; "" is a file that does not exist.
 type intent struct {
-	ID      string `json:"id"` // of the wish for the tool
-	Path    string `json:"path,omitempty"`
-	Before  string `json:"before,omitempty"`
-	After   string `json:"after,omitempty"`
-	Command string `json:"command,omitempty"`
+	ID      string        `json:"id"` // of the wish for the tool
+	Path    string        `json:"path,omitempty"`
+	Before  string        `json:"before,omitempty"`
+	After   string        `json:"after,omitempty"`
+	Command string        `json:"command,omitempty"`
+	Made    []served.Made `json:"made,omitempty"` // the edits; none if all of the file is written
 }
 
 // An unsettled conversation is one as a journal has it. The program may have been killed
@@ -123,6 +126,7 @@ type unsettled struct {
 	results  map[string]*model.ToolResult
 	said     strings.Builder // of an answer that is not there as a message
 	asked    bool            // the model was asked, and has not answered
+	done     []*intent       // changes that were made, and whose results are missing
 
 	talk conversation // but for its messages
 }
@@ -219,6 +223,22 @@ func (t *unsettled) settle(hash func(path string) (string, error)) []*model.Mess
 	return append(added, results)
 }
 
+// catchUp takes into a record what was done just before the program was killed.
+func (t *unsettled) catchUp(r *served.Record) {
+	for _, in := range t.done {
+		real, err := filepath.EvalSymlinks(in.Path)
+		if err != nil {
+			continue // it was deleted
+		}
+		if info, err := os.Stat(real); err != nil || info.Size() > served.MaxSize {
+			continue
+		}
+		if data, err := os.ReadFile(real); err == nil && hashText(string(data)) == in.After {
+			r.Done(real, in.Before, string(data), in.Made...)
+		}
+	}
+}
+
 // evidence says what came of a wish whose result is missing, as far as that can be seen.
 func (t *unsettled) evidence(u *model.ToolUse, hash func(path string) (string, error)) string {
 	const killed = "The agent was interrupted. "
@@ -234,6 +254,7 @@ func (t *unsettled) evidence(u *model.ToolUse, hash func(path string) (string, e
 	case err != nil:
 		return killed + "It is not known whether this was done: " + in.Path + " cannot be read."
 	case now == in.After:
+		t.done = append(t.done, in)
 		return killed + "This was done: " + in.Path + " is as it was to become."
 	case now == in.Before:
 		return killed + "This was not done: " + in.Path + " is as it was before."

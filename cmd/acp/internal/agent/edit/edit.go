@@ -199,7 +199,7 @@ func (r *Refusal) Error() string {
 	case r.Reason == Changed:
 		said = which + " is not there any more: since you read it, the user or a command has changed it"
 	case r.Reason == Forgotten:
-		return fmt.Sprintf("the file has changed since you have read it. What is like %s is in %s\n"+
+		return fmt.Sprintf("%s may have been in another place: the file has changed since you read it. There are now %s\n"+
 			"If you mean these, make the edit again", which, r.Near)
 	case r.Reason == Unknown:
 		return fmt.Sprintf("%s is in the file but for its %s, in lines that you have not read: %s\n"+

@@ -135,6 +135,17 @@ func (r *Record) Change(path, before, after string, made ...Made) {
 	r.keep(path, r.at(path, before).Changed(after, len(made) == 0, made...), true)
 }
 
+// Done is Change for a change that was made just before the program was killed: before is the
+// hash of the file before it. If that is not what the record has, somebody else has come in
+// between.
+func (r *Record) Done(path, before, after string, made ...Made) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.files[path]; e != nil && e.file.loaded && e.file.sum == before {
+		r.keep(path, e.file.Changed(after, len(made) == 0, made...), true)
+	}
+}
+
 // Move remembers that a file has another path now; Move to "" that there is none any more.
 func (r *Record) Move(path, to string) {
 	if r == nil {

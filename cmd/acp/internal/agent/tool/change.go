@@ -136,7 +136,7 @@ func (c *call) change(p place, make maker) (string, error) {
 			return "", err
 		}
 	}
-	if err := c.env.Intend(Intent{Path: p.path, Before: before, After: after, Created: created}); err != nil {
+	if err := c.env.Intend(Intent{Path: p.path, Before: before, After: after, Created: created, Made: r.made}); err != nil {
 		return "", err
 	}
 	if err := c.unchanged(p, before, created); err != nil { // keeping the intent takes a while

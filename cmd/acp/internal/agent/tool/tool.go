@@ -107,9 +107,10 @@ type Env interface {
 // An Intent is what a tool is about to do: a change of a file, or a command.
 type Intent struct {
 	Path          string
-	Before, After string // all of the file
-	Created       bool   // there was none before
-	Deleted       bool   // there will be none
+	Before, After string        // all of the file
+	Created       bool          // there was none before
+	Deleted       bool          // there will be none
+	Made          []served.Made // the edits; none if all of the file is written
 	Command       string
 }
 
