@@ -418,7 +418,29 @@ func (o *Output) WriteFile(path, text string) error {
 	if err := context.Cause(o.ctx); err != nil {
 		return err
 	}
-	return writeFile(path, text)
+	return writeFile(path, text, func() error { return nil })
+}
+
+// ReplaceFile is WriteFile for a file whose text is known: if it is not old any more, or, if
+// old is nil, if there is a file, nothing is written, and the error is [ErrFileChanged]. On
+// disk that is looked at when the new text is ready to take the place of the old one; only what
+// others write within these two system calls can be lost. A client that lends its files is
+// asked for the text before it is sent the new one.
+func (o *Output) ReplaceFile(path string, old *string, text string) error {
+	if o.s.c.peer.Load().proto.clientFiles().write == nil && filepath.IsAbs(path) {
+		if err := context.Cause(o.ctx); err != nil {
+			return err
+		}
+		return writeFile(path, text, func() error { return has(path, old) })
+	}
+	now, err := o.ReadFile(path)
+	switch {
+	case old == nil && err == nil, old != nil && errors.Is(err, fs.ErrNotExist), err == nil && now != *old:
+		return ErrFileChanged
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return o.WriteFile(path, text)
 }
 
 // lines returns limit lines of text from the given one on.

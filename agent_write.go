@@ -8,8 +8,12 @@ import (
 	"path/filepath"
 )
 
-// writeFile writes a file on disk, as [Output.WriteFile] says.
-func writeFile(path, text string) error {
+// errNew says to create a file and to leave one alone that exists.
+var errNew = errors.New("it has to be new")
+
+// writeFile writes a file on disk, as [Output.WriteFile] says. check is called when all is
+// ready to be written; if it returns an error, nothing is, unless that is errNew.
+func writeFile(path, text string, check func() error) error {
 	// What a link leads to is replaced, not the link.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -17,8 +21,11 @@ func writeFile(path, text string) error {
 	mode, exists := fs.FileMode(0o666), false // what the umask leaves of it
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Lstat(path); err == nil {
-			return os.WriteFile(path, []byte(text), mode) // a link to nothing
+		if _, err := os.Lstat(path); err == nil { // a link to nothing
+			if err := check(); err != nil && !errors.Is(err, errNew) {
+				return err
+			}
+			return os.WriteFile(path, []byte(text), mode)
 		}
 	case err != nil:
 		return err
@@ -32,12 +39,15 @@ func writeFile(path, text string) error {
 			return err
 		}
 		if names(info) > 1 { // the others would keep the old text
-			return overwrite(f, text)
+			return overwrite(f, text, check)
 		}
 		_ = f.Close() // nothing was written
 	}
-	refused, err := replaceFile(path, text, mode, exists)
+	refused, err := replaceFile(path, text, mode, exists, check)
 	if refused && exists {
+		if err := check(); err != nil {
+			return err
+		}
 		return os.WriteFile(path, []byte(text), mode)
 	}
 	return err
@@ -45,8 +55,11 @@ func writeFile(path, text string) error {
 
 // overwrite writes a file in place, and closes it. The text comes before what is left of the
 // old one is cut off, so that a crash leaves too much rather than too little.
-func overwrite(f *os.File, text string) error {
-	_, err := f.WriteString(text)
+func overwrite(f *os.File, text string, check func() error) error {
+	err := check()
+	if err == nil {
+		_, err = f.WriteString(text)
+	}
 	if err == nil {
 		err = f.Truncate(int64(len(text)))
 	}
@@ -59,7 +72,7 @@ func overwrite(f *os.File, text string) error {
 // replaceFile puts a new file in the place of one. It leaves nothing behind if it fails.
 // refused says that the directory does not allow it; other failures, such as a full disk,
 // would hit a file that is written in place as well, and leave nothing of it.
-func replaceFile(path, text string, mode fs.FileMode, exists bool) (refused bool, err error) {
+func replaceFile(path, text string, mode fs.FileMode, exists bool, check func() error) (refused bool, err error) {
 	temp := filepath.Join(filepath.Dir(path), ".acp-"+rand.Text()+".tmp")
 	// At no time can anybody read or write it who may not read or write the file.
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -86,6 +99,40 @@ func replaceFile(path, text string, mode fs.FileMode, exists bool) (refused bool
 	if err := f.Close(); err != nil {
 		return false, err
 	}
+	switch err := check(); {
+	case errors.Is(err, errNew):
+		return false, place(temp, path)
+	case err != nil:
+		return false, err
+	}
 	err = os.Rename(temp, path)
 	return err != nil, err // a file that is mounted, for example
+}
+
+// place gives a file another name, which no file has.
+func place(temp, path string) error {
+	switch err := os.Link(temp, path); {
+	case err == nil:
+		_ = os.Remove(temp)
+		return nil
+	case errors.Is(err, fs.ErrExist):
+		return ErrFileChanged
+	}
+	// There are no further names in this file system.
+	if _, err := os.Lstat(path); err == nil {
+		return ErrFileChanged
+	}
+	return os.Rename(temp, path)
+}
+
+// has returns [ErrFileChanged] unless a file has a text; nil says that there must be none.
+func has(path string, text *string) error {
+	data, err := readRegular(path)
+	switch {
+	case text == nil && errors.Is(err, fs.ErrNotExist):
+		return errNew
+	case text == nil && err == nil, errors.Is(err, fs.ErrNotExist), err == nil && string(data) != *text:
+		return ErrFileChanged
+	}
+	return err
 }

@@ -11,6 +11,65 @@ import (
 	"testing"
 )
 
+func always() error { return nil }
+
+// TestReplaceFile: a file that is not what it was is left as it is, also if it changes, or comes
+// to be, while the new text is made ready.
+func TestReplaceFile(t *testing.T) {
+	old := "old"
+	for _, tc := range []struct {
+		name  string
+		has   string // "" is no file
+		old   *string
+		links int
+		then  string // what somebody else writes meanwhile
+		want  string
+		err   error
+	}{
+		{"as it was", "old", &old, 0, "", "new", nil},
+		{"changed", "other", &old, 0, "", "other", ErrFileChanged},
+		{"gone", "", &old, 0, "", "", ErrFileChanged},
+		{"new", "", nil, 0, "", "new", nil},
+		{"there", "other", nil, 0, "", "other", ErrFileChanged},
+		{"changed meanwhile", "old", &old, 0, "theirs", "theirs", ErrFileChanged},
+		{"made meanwhile", "", nil, 0, "theirs", "theirs", ErrFileChanged},
+		{"two names", "old", &old, 1, "", "new", nil},
+		{"two names, changed meanwhile", "old", &old, 1, "theirs", "theirs", ErrFileChanged},
+	} {
+		path := filepath.Join(t.TempDir(), "f")
+		if tc.has != "" {
+			if err := os.WriteFile(path, []byte(tc.has), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range tc.links {
+			if err := os.Link(path, filepath.Join(t.TempDir(), "other")); err != nil {
+				t.Skip(err)
+			}
+		}
+		meanwhile := tc.then
+		err := writeFile(path, "new", func() error {
+			err := has(path, tc.old)
+			if meanwhile != "" { // with errNew it comes after the look, or else before it
+				if e := os.WriteFile(path, []byte(meanwhile), 0o600); e != nil {
+					t.Fatal(e)
+				}
+				if !errors.Is(err, errNew) {
+					err = has(path, tc.old)
+				}
+			}
+			return err
+		})
+		data, _ := os.ReadFile(path)
+		if !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) || string(data) != tc.want {
+			t.Errorf("%s: %q, %v", tc.name, data, err)
+		}
+		if tc.want != "" {
+			alone(t, path)
+		}
+	}
+}
+
 // TestWriteFileWhole: whoever reads a file while it is written sees all of the old text or
 // all of the new one.
 func TestWriteFileWhole(t *testing.T) {
@@ -19,7 +78,7 @@ func TestWriteFileWhole(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "f")
 	texts := []string{strings.Repeat("a", 1<<20), strings.Repeat("b", 1<<20+1)}
-	if err := writeFile(path, texts[0]); err != nil {
+	if err := writeFile(path, texts[0], always); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
@@ -27,7 +86,7 @@ func TestWriteFileWhole(t *testing.T) {
 	wg.Go(func() {
 		defer close(done)
 		for i := range 40 {
-			if err := writeFile(path, texts[(i+1)%2]); err != nil {
+			if err := writeFile(path, texts[(i+1)%2], always); err != nil {
 				t.Error(err)
 			}
 		}
@@ -76,7 +135,7 @@ func TestWriteFileKeeps(t *testing.T) {
 	if err := errors.Join(os.Symlink(path, link), os.Symlink(filepath.Join(dir, "none"), other)); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(link, "new"); err != nil {
+	if err := writeFile(link, "new", always); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
@@ -90,7 +149,7 @@ func TestWriteFileKeeps(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 	alone(t, path)
-	if err := writeFile(other, "made"); err != nil {
+	if err := writeFile(other, "made", always); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(filepath.Join(dir, "none")); err != nil || string(data) != "made" {
@@ -109,7 +168,7 @@ func TestWriteFileNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"a much longer text\n", "new", ""} {
-		if err := writeFile(path, text); err != nil {
+		if err := writeFile(path, text, always); err != nil {
 			t.Fatal(err)
 		}
 		if data, err := os.ReadFile(other); err != nil || string(data) != text {
@@ -123,10 +182,10 @@ func TestWriteFileNames(t *testing.T) {
 // not made.
 func TestWriteFileRefused(t *testing.T) {
 	dir := t.TempDir()
-	if err := writeFile(dir, "x"); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if err := writeFile(dir, "x", always); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Error(err)
 	}
-	if err := writeFile(filepath.Join(dir, "none", "f"), "x"); !errors.Is(err, fs.ErrNotExist) {
+	if err := writeFile(filepath.Join(dir, "none", "f"), "x", always); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	if runtime.GOOS == "windows" || os.Getuid() == 0 {
@@ -136,7 +195,7 @@ func TestWriteFileRefused(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, []byte("old"), 0o400)); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(path, "x"); !errors.Is(err, fs.ErrPermission) {
+	if err := writeFile(path, "x", always); !errors.Is(err, fs.ErrPermission) {
 		t.Error(err)
 	}
 	// A directory that cannot be written: the file is written in place.
@@ -144,7 +203,7 @@ func TestWriteFileRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.Chmod(dir, 0o700) }()
-	if err := writeFile(path, "in place"); err != nil {
+	if err := writeFile(path, "in place", always); err != nil {
 		t.Error(err)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "in place" {

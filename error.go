@@ -15,6 +15,8 @@ var (
 	// ErrSessionClosed is returned when a session is used after it was closed. If
 	// its connection has ended, the error wraps [jsonrpc.ErrClosed] instead.
 	ErrSessionClosed = errors.New("acp: the session is closed")
+	// ErrFileChanged is returned by [Output.ReplaceFile] if the file is not what it was.
+	ErrFileChanged = errors.New("acp: the file has changed")
 	// ErrReopen is returned by a transport that can be opened only once.
 	ErrReopen = errors.New("acp: the transport cannot be opened again")
 	// ErrInitialize is wrapped by the error of [Client.Connect] when the agent's

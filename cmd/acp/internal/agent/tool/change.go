@@ -142,7 +142,7 @@ func (c *call) change(p place, make maker) (string, error) {
 	if err := c.unchanged(p, before, created); err != nil { // keeping the intent takes a while
 		return "", err
 	}
-	if err := c.write(p, before, r); err != nil {
+	if err := c.write(p, before, created, r); err != nil {
 		return "", err
 	}
 	said := fmt.Sprintf("Changed %s", prose.Inline(p.shown))
@@ -170,15 +170,27 @@ func (c *call) revise(p place, before string, created bool, make maker) (revisio
 }
 
 // write writes a file, and remembers that.
-func (c *call) write(p place, before string, r revision) error {
+func (c *call) write(p place, before string, created bool, r revision) error {
 	if c.env.Files() != nil && !utf8.ValidString(r.after) {
 		return fmt.Errorf("%s is not UTF-8, and your editor, through which it would be written, has no other text", p.shown)
 	}
-	if err := c.env.Output().WriteFile(p.path, r.after); err != nil {
-		return err
+	var err error
+	if f := c.env.Files(); f != nil { // what counts is not always what the client shows
+		if err = c.env.Output().WriteFile(p.path, r.after); err == nil {
+			f.Wrote(p.path, r.after)
+		}
+	} else {
+		old := &before
+		if created {
+			old = nil
+		}
+		err = c.env.Output().ReplaceFile(p.path, old, r.after)
 	}
-	if f := c.env.Files(); f != nil {
-		f.Wrote(p.path, r.after)
+	if errors.Is(err, acp.ErrFileChanged) {
+		return changedMeanwhile(p)
+	}
+	if err != nil {
+		return err
 	}
 	c.env.Served().Change(p.real, before, r.after, r.made...)
 	return nil
@@ -239,12 +251,16 @@ func (c *call) unchanged(p place, before string, created bool) error {
 		return err
 	}
 	if now != before || created != stillCreated {
-		return fmt.Errorf("%s was changed by somebody else meanwhile; nothing was written", p.shown)
+		return changedMeanwhile(p)
 	}
 	if again, err := locate(c.env, p.path); err != nil || again.inside != p.inside || again.real != p.real {
 		return fmt.Errorf("%s leads somewhere else than before; nothing was written", p.shown)
 	}
 	return nil
+}
+
+func changedMeanwhile(p place) error {
+	return fmt.Errorf("%s was changed by somebody else meanwhile; nothing was written", p.shown)
 }
 
 // current returns what is in a file, and whether it does not exist.

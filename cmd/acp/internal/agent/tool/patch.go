@@ -222,7 +222,7 @@ func (c *call) move(f edit.FilePatch, p, to place) (string, error) {
 	}
 	c.env.Served().Move(p.real, to.real)
 	if r.after != before {
-		if err := c.write(to, before, r); err != nil {
+		if err := c.write(to, before, false, r); err != nil {
 			return "", err
 		}
 	}
