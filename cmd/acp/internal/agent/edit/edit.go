@@ -45,7 +45,8 @@ const (
 	Trailing    How = "trailing blanks"
 	Indentation How = "indentation"
 	Quotes      How = "quotes"
-	Already     How = "already applied" // the new text is there in its place
+	Already     How = "already applied" // the session has made this edit, and its place is as it was left
+	Nothing     How = "nothing"         // the edit changes nothing
 )
 
 // A Change is what an edit did.
@@ -65,6 +66,8 @@ func (c Change) Note() string {
 		return ""
 	case c.How == Already:
 		return "you have made this edit already"
+	case c.How == Nothing:
+		return "nothing was to be changed"
 	case c.Shift != 0:
 		return fmt.Sprintf("indentation differed by %d", max(c.Shift, -c.Shift))
 	case c.How == Quotes:

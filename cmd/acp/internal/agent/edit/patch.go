@@ -276,7 +276,7 @@ func applyHunk(text string, h Hunk, from int, known *served.File) (after string,
 		}
 	}
 	if e.Old == e.New {
-		return text, Change{How: Already, Line: line + 1}, from, nil
+		return text, Change{How: Nothing, Line: line + 1}, from, nil
 	}
 	now, c, refusal := apply(rest, e, knowledge{known, line, len(h.After) > 0})
 	if refusal != nil {

@@ -42,7 +42,7 @@ func revised(after string, changes []edit.Change) revision {
 			r.at = append(r.at, uint32(l.From))
 			lines = append(lines, lineNumbers(l))
 		}
-		if c.How == edit.Already {
+		if c.How == edit.Already || c.How == edit.Nothing {
 			lines = []string{fmt.Sprintf("line %d", c.Line)}
 			r.at = append(r.at, uint32(max(1, c.Line)))
 		} else {

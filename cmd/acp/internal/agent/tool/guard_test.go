@@ -85,6 +85,16 @@ func TestWhere(t *testing.T) {
 	has(t, res.Text, "Changed `a.py`: line 1, lines 5-6.\n1| class A:\n")
 }
 
+// TestNothing: a place of a patch that changes nothing is not called applied.
+func TestNothing(t *testing.T) {
+	b, use := reader(t)
+	b.write(t, "a.txt", "one\ntwo\n")
+	res := use(Patch, PatchInput{"*** Begin Patch\n*** Update File: a.txt\n@@\n one\n*** End Patch"})
+	if has(t, res.Said, "nothing was to be changed"); strings.Contains(res.Said, "you have made") {
+		t.Error(res.Said)
+	}
+}
+
 // TestGuard: what somebody else has written is not overwritten by a text that does not know
 // of it.
 func TestGuard(t *testing.T) {
