@@ -332,7 +332,7 @@ func overwrites(p place, before string, known *served.File) error {
 	case !utf8.ValidString(before):
 		return fmt.Errorf("%s is not UTF-8, so it cannot be written as a whole without loss; change it by edits", p.shown)
 	}
-	u := &unread{shown: nil, name: p.shown}
+	u := &unread{name: p.shown}
 	was, ok := known.Known()
 	switch {
 	case ok:
@@ -345,6 +345,9 @@ func overwrites(p place, before string, known *served.File) error {
 		}
 		u.of = known.Lines()
 	}
+	if u.difference == "" && len(before) <= maxDifference && !binary(before) {
+		u.text, u.shown = before, []served.Range{{From: 1, N: prose.Lines(before)}}
+	}
 	return u
 }
 
@@ -353,6 +356,7 @@ func overwrites(p place, before string, known *served.File) error {
 type unread struct {
 	name       string
 	difference string // between what the model knows and what is there
+	text       string // or else what is there, if that is little
 	shown      []served.Range
 	changed    bool     // since it was read, or it is not known whether it has
 	seen       []string // which lines were read
@@ -375,11 +379,14 @@ func (u *unread) Error() string {
 }
 
 func (u *unread) full() string {
-	if u.difference == "" {
-		return prose.Sentence(u.Error()) + "."
+	said := prose.Sentence(u.Error()) + "."
+	switch {
+	case u.difference != "":
+		return said + " The user or a command has made these changes; write the file with them in it:\n" + u.difference
+	case u.text != "":
+		return said + " This is what is in it; write it again if none of that is needed:\n" + u.text
 	}
-	return fmt.Sprintf("%s. The user or a command has made these changes; write the file with them in it:\n%s",
-		prose.Sentence(u.Error()), u.difference)
+	return said
 }
 
 // maxDifference bounds a difference that is shown, in bytes.
