@@ -206,9 +206,18 @@ type Span struct{ Old, OldEnd, New, NewEnd int }
 // Spans returns where two texts differ, line by line, from the first place to the last. Its
 // bound is that of [Git].
 func Spans(old, new string) []Span {
+	a, b := split(old), split(new)
+	head := 0
+	for head < min(len(a), len(b)) && a[head] == b[head] {
+		head++
+	}
+	tail := 0
+	for tail < min(len(a), len(b))-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
 	var all []Span
-	for c := range compare(split(old), split(new)).changes {
-		all = append(all, Span{c.old, c.oldEnd, c.new, c.newEnd})
+	for c := range compare(a[head:len(a)-tail], b[head:len(b)-tail]).changes {
+		all = append(all, Span{head + c.old, head + c.oldEnd, head + c.new, head + c.newEnd})
 	}
 	return all
 }
