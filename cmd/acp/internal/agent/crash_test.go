@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp/acptest"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 	"github.com/goacp/acp/cmd/acp/internal/model/anthropic"
+	"github.com/goacp/acp/cmd/acp/internal/model/ollama"
 	"github.com/goacp/acp/cmd/acp/internal/model/openai"
 	scripts "github.com/goacp/acp/cmd/acp/internal/model/script"
 	"github.com/goacp/acp/cmd/acp/internal/model/stream"
@@ -81,10 +82,14 @@ func modelAt(at string) (model.Model, error) {
 	switch api {
 	case "messages":
 		return anthropic.New(anthropic.Config{Info: info, URL: url, Key: "key-of-a-test", Client: client})
+	case "ollama":
+		return ollama.New(ollama.Config{Info: info, URL: url, Client: client})
+	case "openai":
+		return openai.NewChat(openai.Config{Info: info, URL: url + "/v1", Key: "key-of-a-test", Client: client, Dialect: openai.Dialects["openai"]})
 	case "responses":
 		return openai.NewResponses(openai.Config{Info: info, URL: url + "/v1", Key: "key-of-a-test", Client: client})
 	}
-	return openai.NewChat(openai.Config{Info: info, URL: url + "/v1", Key: "key-of-a-test", Client: client, Dialect: openai.Dialects["openai"]})
+	return openai.NewChat(openai.Config{Info: info, URL: url + "/v1", Key: "key-of-a-test", Client: client})
 }
 
 func self(t *testing.T) string {

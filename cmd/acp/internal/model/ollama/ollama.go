@@ -108,6 +108,7 @@ func (m *Model) body(r *model.Request) ([]byte, error) {
 	}
 	b := bytes.Clone(prefix)
 	names := map[string]string{} // of tools, by the ids of their uses
+	var before []byte
 	add := func(form []byte) {
 		if len(form) == 0 {
 			return
@@ -115,7 +116,8 @@ func (m *Model) body(r *model.Request) ([]byte, error) {
 		if b[len(b)-1] != '[' {
 			b = append(b, ',')
 		}
-		b = append(append(b, stream.Alternate(b, form)...), form...)
+		b = append(append(b, stream.Alternate(before, form)...), form...)
+		before = form
 	}
 	for _, msg := range r.Messages {
 		for _, p := range msg.Parts {

@@ -76,6 +76,7 @@ func (e *endpoint) generate(ctx context.Context, body []byte, err error, decoder
 // join appends the encoded messages of a conversation and closes their list.
 func join(b []byte, r *model.Request, form string, encode func(*model.Message) ([]byte, error)) ([]byte, error) {
 	first := b[len(b)-1] == '['
+	var before []byte
 	add := func(form []byte) {
 		if len(form) == 0 {
 			return
@@ -84,7 +85,8 @@ func join(b []byte, r *model.Request, form string, encode func(*model.Message) (
 			b = append(b, ',')
 		}
 		first = false
-		b = append(append(b, stream.Alternate(b, form)...), form...)
+		b = append(append(b, stream.Alternate(before, form)...), form...)
+		before = form
 	}
 	for _, m := range r.Messages {
 		f, err := m.Encoded(form, encode)

@@ -84,11 +84,12 @@ func TestAlternate(t *testing.T) {
 		before, next string
 		want         bool
 	}{
-		{`[` + user + `,`, user, true},
-		{`[` + user + `,`, other, false},
-		{`[` + other + `,`, user, false},
-		{`[`, user, false},
-		{`[` + user + `,` + other + `,` + user + `,`, user + `,` + other, true},
+		{user, user, true},
+		{user, other, false},
+		{other, user, false},
+		{``, user, false},
+		{other + `,` + user, user + `,` + other, true},
+		{user + `,` + other, user, false},
 	} {
 		if got := Alternate([]byte(tt.before), []byte(tt.next)); (len(got) > 0) != tt.want {
 			t.Errorf("%s %s: %s", tt.before, tt.next, got)
