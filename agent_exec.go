@@ -47,6 +47,10 @@ type TerminalState struct {
 	Output    string              // what the command has written
 	Truncated bool                // the beginning of Output was dropped
 	Exit      *TerminalExitStatus // nil while it runs
+	// Left is how many processes the command had started and left, which were ended with it.
+	// It is 0 while the command runs, and where that is not known: in a client's terminal,
+	// and on systems other than Linux.
+	Left int
 }
 
 // A Terminal is a running command. It runs in the client's terminal if the client
@@ -321,7 +325,7 @@ func (t *Terminal) State() (*TerminalState, error) {
 	s := &TerminalState{Output: text, Truncated: truncated}
 	select {
 	case <-c.done:
-		s.Exit = c.exit()
+		s.Exit, s.Left = c.exit(), c.p.Left()
 	default:
 	}
 	return s, nil

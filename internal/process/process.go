@@ -116,6 +116,7 @@ type Process struct {
 	done     chan struct{} // the child has ended, exit is set
 	gone     chan struct{} // the rest of the tree has ended, too
 	exit     error
+	left     int
 }
 
 // Start starts a child. The error wraps [io/fs.ErrNotExist] if there is no such program or
@@ -253,7 +254,9 @@ func (p *Process) run(cmd *exec.Cmd, theirs []*os.File, started chan<- error) {
 	runtime.UnlockOSThread()
 	keep := p.tree.exited() && p.cfg.KeepGroup
 	if !keep {
-		p.tree.end()
+		if left := p.tree.end(); !p.Forced() {
+			p.left = left
+		}
 	}
 	if p.stderr != nil {
 		p.stderr.close(drainGrace)
@@ -321,6 +324,14 @@ func (p *Process) EndsWithin(d time.Duration) bool {
 // Forced reports whether the child was sent a signal to end, by Stop or Kill, before
 // it had ended.
 func (p *Process) Forced() bool { return p.forced.Load() }
+
+// Left waits for Done and returns how many processes the child had left, which were ended
+// with it. It is 0 if the tree was ended before the child, with [Config.KeepGroup], and on
+// systems other than Linux, which do not say.
+func (p *Process) Left() int {
+	<-p.done
+	return p.left
+}
 
 // Wait waits for Done. It returns nil if the child ended with code 0, otherwise
 // an *[ExitError].

@@ -17,8 +17,15 @@ type strays map[int]string
 // strays that are known, and what has the mark of the tree. It reports whether
 // there was a new one.
 func (s *strays) find(child, group int, mark Mark) bool {
+	found, _ := s.count(child, group, mark)
+	return found
+}
+
+// count is find, and returns how many processes there are: what is in the group, except for
+// its leader and the child, and the strays.
+func (s *strays) count(child, group int, mark Mark) (isNew bool, there int) {
 	if child == 0 && group == 0 && len(*s) == 0 && mark.text == "" {
-		return false
+		return false, 0
 	}
 	procs := looks().look(mark.since)
 	k := kin{child: child, group: group, mark: mark, above: above()}
@@ -33,7 +40,14 @@ func (s *strays) find(child, group int, mark Mark) bool {
 		}
 		(*s)[pid] = procs[pid].start
 	}
-	return len(found) > 0
+	for pid, p := range procs {
+		start, stray := (*s)[pid]
+		stray = stray && start == p.start
+		if !p.zombie && pid != child && (stray || group > 1 && p.group == group && pid != group) {
+			there++
+		}
+	}
+	return len(found) > 0, there
 }
 
 // kin says what makes a process a stray of a tree.

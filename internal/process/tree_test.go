@@ -134,6 +134,22 @@ func TestNoSurvivors(t *testing.T) {
 	}
 }
 
+// TestLeft: what a child had left is counted where the system says it, and what has ended is not.
+func TestLeft(t *testing.T) {
+	for script, want := range map[string]int{
+		"true": 0, "true & wait": 0, "sleep 1000 & sleep 1000 & true": 2, "(sleep 1000 & true) | cat >&2; exit 3": 1,
+	} {
+		cfg, _ := sh(t, strings.ReplaceAll(script, "sleep 1000", "sleep 1000 >/dev/null 2>&1"))
+		p := start(t, cfg)
+		if got := p.Left(); runtime.GOOS == "linux" && got != want || got != 0 && got != want {
+			t.Errorf("%s: %d, want %d", script, got, want)
+		}
+		if err := p.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestWithoutWatchdog holds the ways that are left when there is none.
 func TestWithoutWatchdog(t *testing.T) {
 	needProc(t)

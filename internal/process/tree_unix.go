@@ -172,11 +172,12 @@ func (t *tree) kill() {
 	t.signal(syscall.SIGKILL)
 }
 
-// end kills what is left, and the watchdog.
-func (t *tree) end() {
+// end kills what is left, and the watchdog. It returns how many processes were left, as far
+// as is known.
+func (t *tree) end() (left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.strays.find(t.child, t.group, t.mark)
+	_, left = t.strays.count(t.child, t.group, t.mark)
 	t.signal(syscall.SIGKILL)
 	for range maxRounds { // what strays have started meanwhile
 		if !t.strays.any() || !t.strays.find(t.child, t.group, t.mark) {
@@ -191,6 +192,7 @@ func (t *tree) end() {
 		t.leader = nil
 	}
 	t.group, t.child, t.mark = 0, 0, Mark{} // what belongs to the tree has ended
+	return left
 }
 
 // signalName returns the name of the signal that ended a process, or "".

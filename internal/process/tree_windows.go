@@ -156,7 +156,7 @@ func (t *tree) kill() {
 	}
 }
 
-func (t *tree) end() {
+func (t *tree) end() (left int) {
 	t.kill()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,6 +164,7 @@ func (t *tree) end() {
 		_ = syscall.CloseHandle(t.job)
 		t.job = 0
 	}
+	return 0 // it is not counted
 }
 
 func signalName(*os.ProcessState) string { return "" }

@@ -40,7 +40,7 @@ func TestTranscripts(t *testing.T) {
 			"/edit main.go println => print", "/edit! main.go println => print", "/edit main.go nothing => more", "/edit main.go",
 			"/edit none.go a => b", "/write new/file.txt hello", "/write new/file.txt\none\n  two\n", "/write new/file.txt\none\n  two\n",
 		},
-		"run":  {`/run printf 'a\nb\n'`, "/run exit 3", "/run"},
+		"run":  {`/run echo a b`, "/run exit 3", "/run"},
 		"plan": {"/plan", "/plan first; second; third", "/plan next", "/plan done 3", "/plan done 9", "/plan next", "/plan", "/plan clear"},
 		"mode": {"/mode", "/mode auto", "/edit doc/notes.txt first => 1st", "/mode read-only", "/edit doc/notes.txt second => 2nd", "/run true", "/mode sideways"},
 		"name": {"/title", "/title   A better\tname ", "/title", "/mcp"},
@@ -290,11 +290,11 @@ func TestBig(t *testing.T) {
 		contains(t, k.tell("/edit image.bin P => Q"), "is not text")
 		k.write("many.txt", strings.Repeat("match\n", tool.MaxMatches+1))
 		text := k.tell("/search match")
-		contains(t, text, fmt.Sprintf("%d matching lines", tool.MaxMatches), "There may be more")
+		contains(t, text, fmt.Sprintf("%d matching lines", tool.MaxMatches+1), fmt.Sprintf("Only the first %d are shown", tool.MaxMatches))
 		k.write("empty.txt", "")
 		contains(t, k.tell("/read empty.txt"), "is empty")
 		k.write("huge.txt", "needle\n"+strings.Repeat("x", tool.MaxSearchFile))
-		contains(t, k.tell("/search needle"), "1 file larger than 4.0 MiB left out")
+		contains(t, k.tell("/search needle"), "Left out: 1 file larger than 4.0 MiB")
 		contains(t, k.tell("/plan "+strings.Repeat("x;", tool.MaxSteps+1)), "at most")
 	})
 }

@@ -37,7 +37,7 @@ func TestBadInput(t *testing.T) {
 		"directory":          {`use edit {"path":"doc","edits":[{"old":"a","new":"b"}]}`, []string{"failed: `doc`"}},
 		"write to directory": {`use write {"path":"doc","text":"x"}`, []string{"failed: `doc`"}},
 		"no such file":       {`use edit {"path":"none.go","edits":[{"old":"a","new":"b"}]}`, []string{"there is no such file"}},
-		"100 MB":             {`use run {"command":"head -c 100000000 /dev/zero | tr '\\0' 'x'; echo; echo the end"}`, []string{"xxx", "the end", "left out"}},
+		"100 MB":             {`use run {"command":"head -c 100000000 /dev/zero | tr '\\0' 'x'; echo; echo the end"}`, []string{"xxx", "the end", "the beginning is lost", "more characters of line 1"}},
 		"endless line":       {`use search {"pattern":"x+"}`, []string{"long.txt:1: xxx"}},
 		"pipe":               {`use read {"path":"pipe"}`, []string{"failed: "}},
 		"outside":            {`use read {"path":"` + `/dev/zero` + `"}`, []string{"failed: "}},

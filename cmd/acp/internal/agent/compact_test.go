@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 	"github.com/goacp/acp/cmd/acp/internal/agent/window"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
@@ -76,7 +77,7 @@ func TestCompact(t *testing.T) {
 		}
 		was, now := w.requests[n].Messages, w.requests[n+1].Messages
 		text := messageText(now[0])
-		contains(t, text, "Working directory: "+k.cwd, "## Next action\nLook at main.go once more.", "[in_progress] change it",
+		contains(t, text, "Working directory: "+k.cwd, "\nShell: "+tool.Shell()+"\n", "## Next action\nLook at main.go once more.", "[in_progress] change it",
 			k.cwd+"/main.go", "echo no such thing; exit 3", "exit status 3", "\nMake it print two.\n", "\nAnd be quick.\n")
 		if strings.Contains(text, "bigone and more of it") || len(now) >= len(was) {
 			t.Errorf("%d messages of %d, the first:\n%s", len(now), len(was), text)

@@ -550,7 +550,9 @@ func (e *modelEnv) Intend(i tool.Intent) error {
 func (e *modelEnv) Hints() tool.Hints {
 	return tool.Hints{
 		ReadOn:     func(_ string, line uint32) string { return fmt.Sprintf("read on with from: %d", line) },
+		ReadLine:   func(line, column uint32) string { return fmt.Sprintf("from: %d, column: %d shows more", line, column) },
 		ReplaceAll: "set all",
+		Ignored:    "ignored: true",
 		ReadAsks:   "read",
 	}
 }

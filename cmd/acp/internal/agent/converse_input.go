@@ -33,7 +33,7 @@ func (s *session) surroundings(ctx context.Context) (text string, left []guide.L
 	for _, dir := range s.acp.AdditionalDirectories() {
 		fmt.Fprintf(&b, "Another directory: %s\n", dir)
 	}
-	fmt.Fprintf(&b, "Date: %s\nSystem: %s\n", time.Now().Format(time.DateOnly), runtime.GOOS)
+	fmt.Fprintf(&b, "Date: %s\nSystem: %s\nShell: %s\n", time.Now().Format(time.DateOnly), runtime.GOOS, tool.Shell())
 	b.WriteString(inDirectory(s.acp.Cwd()))
 	b.WriteString(inGit(ctx, s.acp.Cwd()))
 	if skills := find.Skills(); len(skills) > 0 {

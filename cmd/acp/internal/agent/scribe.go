@@ -101,8 +101,12 @@ func (w *scribe) SetPlan(plan []acp.PlanEntry) {
 
 func (w *scribe) Hints() tool.Hints {
 	return tool.Hints{
-		ReadOn:     func(path string, line uint32) string { return fmt.Sprintf("continue with `/read %s:%d-`", path, line) },
+		ReadOn: func(path string, line uint32) string { return fmt.Sprintf("continue with `/read %s:%d-`", path, line) },
+		ReadLine: func(line, column uint32) string {
+			return fmt.Sprintf("`/run sed -n %dp FILE | cut -c %d-` shows more", line, column)
+		},
 		ReplaceAll: "use /edit! to replace all",
+		Ignored:    "the option “Respect .gitignore”, switched off,",
 		ReadAsks:   "/read",
 	}
 }

@@ -67,7 +67,7 @@ func TestWires(t *testing.T) {
 				return wired(r, rng, &poison)
 			}})
 			defer service.Close()
-			m, err := served(api + " " + service.URL)
+			m, err := modelAt(api + " " + service.URL)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,7 +2,7 @@
 // that a line would run, wherever they stand, and says what is uncertain.
 //
 // It is a reader, not a shell: it expands nothing that only a running shell knows. Which shell runs
-// a line is unknown, so it is read as by Bash and by a POSIX shell: its parts are those of both,
+// a line is unknown, and the built-in agent takes Bash only where there is one, so it is read as by Bash and by a POSIX shell: its parts are those of both,
 // and what only one of them can read is uncertain. Tables say what programs do with their words,
 // each line with its source: which programs run others, which run text, and which options run
 // programs or write files.

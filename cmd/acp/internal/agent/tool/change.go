@@ -289,40 +289,6 @@ func writable(p place) error {
 		p.shown, info.Mode().Perm())
 }
 
-// served remembers that the model was shown lines of a file, as the text that it gets has them:
-// as many as the text begins with.
-func (c *call) served(p place, from int, lines, found string) {
-	r := c.env.Served()
-	if r == nil {
-		return
-	}
-	n, end := 0, 0
-	for l := range strings.Lines(lines) {
-		if !strings.HasPrefix(found[end:], l) {
-			break
-		}
-		end += len(l)
-		n++
-	}
-	text, missing, err := c.current(p)
-	if err != nil || missing || !strings.HasPrefix(after(text, from-1), lines[:end]) {
-		return // it has changed meanwhile
-	}
-	r.Show(p.real, text, served.Range{From: from, N: n})
-}
-
-// after returns what follows the first n lines.
-func after(text string, n int) string {
-	for ; n > 0; n-- {
-		_, rest, ok := strings.Cut(text, "\n")
-		if !ok {
-			return ""
-		}
-		text = rest
-	}
-	return text
-}
-
 // overwrites returns why a file must not be written whole: there is something in it that the
 // model does not know.
 func overwrites(p place, before string, known *served.File) error {

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goacp/acp"
@@ -21,22 +22,53 @@ const MaxFound = 500
 // Find names files, those that were changed last first.
 var Find = Tool{
 	Name: "find", Kind: acp.ToolKindSearch, Reads: true,
-	About: "Finds files of the session by their names or paths, the latest change first.",
+	About: "Finds files by their names or paths, the latest change first; those that .gitignore names only with ignored.",
 	Schema: json.RawMessage(`{"type":"object","properties":{` +
-		`"glob":{"type":"string","description":"names, or paths if it has a slash: *.go, cmd/**/*.go"}},` +
+		`"glob":{"type":"string","description":"as in search; a directory is all in it"},` +
+		`"path":{"type":"string","description":"directory"},` +
+		`"ignored":{"type":"boolean"}},` +
 		`"required":["glob"],"additionalProperties":false}`),
 	Run: runFind,
 }
 
 // FindInput is the input of [Find].
 type FindInput struct {
-	Glob string `json:"glob"`
+	Glob    string `json:"glob"`
+	Path    string `json:"path,omitempty"`
+	Ignored bool   `json:"ignored,omitempty"`
 }
 
-// A found file.
+// A foundFile is a file with the time of its last change.
 type foundFile struct {
-	shown   string
+	path    string
 	changed time.Time
+}
+
+// A finding collects the files that were changed last.
+type finding struct {
+	mu  sync.Mutex
+	all []foundFile
+	n   int // with those that are not kept
+}
+
+func (f *finding) add(path string) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return // it is gone
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.n++
+	if f.all = append(f.all, foundFile{path, info.ModTime()}); len(f.all) >= 20*MaxFound {
+		f.sort()
+		f.all = f.all[:MaxFound]
+	}
+}
+
+func (f *finding) sort() {
+	slices.SortFunc(f.all, func(a, b foundFile) int {
+		return cmp.Or(b.changed.Compare(a.changed), strings.Compare(a.path, b.path))
+	})
 }
 
 func runFind(ctx context.Context, env Env, input json.RawMessage) (Result, error) {
@@ -44,62 +76,60 @@ func runFind(ctx context.Context, env Env, input json.RawMessage) (Result, error
 	if err := decode(input, &in); err != nil {
 		return Result{}, err
 	}
-	s := &search{env: env, ignore: env.Ignores(), rules: env.Restricted()}
-	s.glob, s.globPath = globRegexp(in.Glob), strings.Contains(in.Glob, "/")
-	if in.Glob == "" || s.glob == nil {
-		return Result{}, Misusef("the pattern of names %q makes no sense", prose.OneLine(in.Glob, 60))
+	if in.Glob == "" {
+		return Result{}, Misusef("the pattern of names is missing: * is for all")
 	}
-	c, own, end := beginAlone(ctx, env, acp.ToolCall{Name: "find", Title: prose.OneLine("Find "+in.Glob, 200), Kind: acp.ToolKindSearch})
+	s, err := newScope(env, in.Path, in.Glob, in.Ignored)
+	if err != nil {
+		return Result{}, err
+	}
+	title := "Find " + in.Glob
+	if in.Path != "" {
+		title += " in " + s.in.shown
+	}
+	c, own, end := beginAlone(ctx, env, acp.ToolCall{
+		Name: "find", Title: prose.OneLine(title, 200), Kind: acp.ToolKindSearch,
+	})
 	defer end()
-	s.ctx = own
-	if err := c.permitSearch(); err != nil {
+	if err := s.permit(c); err != nil {
 		return c.failed(err), nil
 	}
-	var all []foundFile
-	s.found = func(root, rel string) {
-		path := filepath.Join(root, filepath.FromSlash(rel))
-		info, err := os.Lstat(path)
-		if err != nil || s.leavesOut(path) {
-			return
-		}
-		s.files++
-		shown := rel
-		if root != env.Cwd() {
-			shown = path
-		}
-		all = append(all, foundFile{prose.OneLine(shown, 1000), info.ModTime()})
-	}
-	for _, root := range env.Roots() {
-		s.walk(root, "", nil, 0)
-	}
-	if own.Err() != nil {
+	var f finding
+	within, cancel := s.timed(own)
+	defer cancel()
+	err = s.walk(within, func(_ int, path string) { f.add(path) })
+	switch {
+	case own.Err() != nil:
 		return c.cancelled("The search was cancelled."), nil
+	case err != nil:
+		none, ok := errors.AsType[*noFit](err)
+		if !ok {
+			return c.failed(err), nil
+		}
+		said := "0 files found: " + none.why + "." + s.bounds()
+		c.text(said)
+		return c.done(said), nil
 	}
-	slices.SortFunc(all, func(a, b foundFile) int {
-		return cmp.Or(b.changed.Compare(a.changed), strings.Compare(a.shown, b.shown))
-	})
+	f.sort()
 	var b strings.Builder
-	for _, f := range all[:min(len(all), MaxFound)] {
-		b.WriteString(f.shown)
-		b.WriteByte('\n')
+	shown := 0
+	for _, file := range f.all[:min(len(f.all), MaxFound)] {
+		line := s.shown(file.path) + "\n"
+		if b.Len()+len(line) > maxResult {
+			break
+		}
+		b.WriteString(line)
+		shown++
 	}
-	said := s.foundSummary(len(all))
+	said := prose.Count(f.n, "file") + " found."
+	if shown < f.n {
+		said += fmt.Sprintf(" Only the %d that were changed last are shown.", shown)
+	}
+	said += s.bounds()
 	if b.Len() > 0 {
 		c.text(prose.Code("", b.String()))
 	}
 	c.text(said)
-	c.found = bounded(b.String(), 0) + said
+	c.found = b.String() + said
 	return c.done(said), nil
-}
-
-// foundSummary says how many files were found, and which bounds were reached.
-func (s *search) foundSummary(n int) string {
-	said := fmt.Sprintf("%s found.", prose.Count(n, "file"))
-	if n > MaxFound {
-		said += fmt.Sprintf(" These are the %d that were changed last.", MaxFound)
-	}
-	if s.files >= maxSearched {
-		said += fmt.Sprintf(" The search ended after %d files.", maxSearched)
-	}
-	return said + s.left.says(s.env.Hints().ReadAsks)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 )
 
-// reader is a bench whose tools are used by a model.
-func reader(t *testing.T) (*bench, func(Tool, any) Result) {
+// reading returns a bench whose tools are used by a model.
+func reading(t *testing.T) (*bench, func(Tool, any) Result) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -52,7 +52,7 @@ func TestTwin(t *testing.T) {
 	const old = "            self.db.commit()\n            self.log(\"saved\")\n"
 	now := strings.Replace(was, "            self.log(\"saved\")", "            self.log(\"finished it\")", 1)
 	for _, tool := range []string{"edit", "patch"} {
-		b, use := reader(t)
+		b, use := reading(t)
 		b.write(t, "a.py", was)
 		use(Read, ReadInput{Path: "a.py"})
 		b.write(t, "a.py", now)
@@ -72,7 +72,7 @@ func TestTwin(t *testing.T) {
 
 // TestWhere: a result says where it was and how it was found, and shows what is there now.
 func TestWhere(t *testing.T) {
-	b, use := reader(t)
+	b, use := reading(t)
 	b.write(t, "a.py", "a\nb\nclass A:\n    def save(self):\n        pass\nc\nd\ne\nf\n")
 	use(Read, ReadInput{Path: "a.py"})
 	res := use(Edit, oneEdit("a.py", "def save(self):\n    pass\n", "def save(self):\n    done()\n    pass\n"))
@@ -87,7 +87,7 @@ func TestWhere(t *testing.T) {
 
 // TestNothing: a place of a patch that changes nothing is not called applied.
 func TestNothing(t *testing.T) {
-	b, use := reader(t)
+	b, use := reading(t)
 	b.write(t, "a.txt", "one\ntwo\n")
 	res := use(Patch, PatchInput{"*** Begin Patch\n*** Update File: a.txt\n@@\n one\n*** End Patch"})
 	if has(t, res.Said, "nothing was to be changed"); strings.Contains(res.Said, "you have made") {
@@ -98,7 +98,7 @@ func TestNothing(t *testing.T) {
 // TestGuard: what somebody else has written is not overwritten by a text that does not know
 // of it.
 func TestGuard(t *testing.T) {
-	b, use := reader(t)
+	b, use := reading(t)
 	write := func(text string) Result { t.Helper(); return use(Write, WriteInput{"u.txt", text}) }
 	refused := func(res Result, wants ...string) {
 		t.Helper()
@@ -177,14 +177,14 @@ func TestAsLeft(t *testing.T) {
 		{"end", "a\n", "b", "b\n", ""},
 		{"emptied", "a\n", "", "", ""},
 	} {
-		b, use := reader(t)
+		b, use := reading(t)
 		b.write(t, "f", tc.before)
 		use(Read, ReadInput{Path: "f"})
 		res := use(Write, WriteInput{"f", tc.text})
 		has(t, res.Said, "Changed", tc.says)
 		b.is(t, "f", tc.want)
 	}
-	b, use := reader(t)
+	b, use := reading(t)
 	b.write(t, "latin1", "name = caf\xe9\nnext\n")
 	has(t, use(Read, ReadInput{Path: "latin1"}).Text, "caf\uFFFD")
 	has(t, use(Write, WriteInput{"latin1", "x\n"}).Said, "is not UTF-8")
@@ -205,7 +205,7 @@ func TestModes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes are of another kind")
 	}
-	b, use := reader(t)
+	b, use := reading(t)
 	at := func(name string) string { return filepath.Join(b.cwd, name) }
 	mode := func(name string, want fs.FileMode) {
 		t.Helper()
@@ -252,7 +252,7 @@ func TestModes(t *testing.T) {
 
 // TestMeant: a file that does not exist is joined by those that may be meant.
 func TestMeant(t *testing.T) {
-	b, use := reader(t)
+	b, use := reading(t)
 	if err := os.MkdirAll(filepath.Join(b.cwd, "src", "deep"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestMeant(t *testing.T) {
 
 // TestPatchSecret: what a rule keeps from being read is not shown by a patch that does not fit.
 func TestPatchSecret(t *testing.T) {
-	b, use := reader(t)
+	b, use := reading(t)
 	b.write(t, "secret.txt", "password = 12345678\n")
 	b.deny = "secret"
 	res := use(Patch, PatchInput{"*** Begin Patch\n*** Update File: secret.txt\n@@\n-password = 1234567\n+x\n*** End Patch"})

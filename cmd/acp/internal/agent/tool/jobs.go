@@ -44,6 +44,7 @@ type job struct {
 	mu    sync.Mutex
 	exit  *acp.TerminalExitStatus
 	state *acp.TerminalState // at its end
+	gone  bool               // its output is not kept any more
 	read  int                // bytes of its output that were read
 	told  bool               // its end was
 }
@@ -61,16 +62,8 @@ func (j *Jobs) add(line string, t *acp.Terminal, changed func()) (*job, error) {
 	if running >= MaxJobs {
 		return nil, fmt.Errorf("%d commands run in the background already: stop one first", MaxJobs)
 	}
-	j.last++
-	n := &job{id: strconv.Itoa(j.last), line: line, t: t, ended: make(chan struct{})}
-	j.all = append(j.all, n)
-	for i := 0; len(j.all) > MaxJobs+maxKeptJobs && i < len(j.all); {
-		if j.all[i].runs() {
-			i++
-			continue
-		}
-		j.all = slices.Delete(j.all, i, i+1)
-	}
+	n := j.append(line)
+	n.t = t
 	go func() {
 		exit, err := t.Wait()
 		state, stateErr := t.State()
@@ -88,6 +81,45 @@ func (j *Jobs) add(line string, t *acp.Terminal, changed func()) (*job, error) {
 		changed()
 	}()
 	return n, nil
+}
+
+// append adds a job. The oldest of those that have ended are forgotten where there are more
+// than maxKeptJobs, and their outputs where these have more than maxKept bytes.
+func (j *Jobs) append(line string) *job {
+	j.last++
+	n := &job{id: strconv.Itoa(j.last), line: line, ended: make(chan struct{})}
+	j.all = append(j.all, n)
+	for i := 0; len(j.all) > MaxJobs+maxKeptJobs && i < len(j.all); {
+		if j.all[i].runs() {
+			i++
+			continue
+		}
+		j.all = slices.Delete(j.all, i, i+1)
+	}
+	size := 0
+	for _, old := range slices.Backward(j.all) {
+		old.mu.Lock()
+		if old.state != nil {
+			if size += len(old.state.Output); size > maxKept {
+				old.state, old.gone = &acp.TerminalState{}, true
+			}
+		}
+		old.mu.Unlock()
+	}
+	return n
+}
+
+// keep makes a job of a command that has ended, so that what it has printed can be read.
+func (j *Jobs) keep(line string, state *acp.TerminalState) *job {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := j.append(line)
+	n.state, n.exit, n.told, n.read = state, state.Exit, true, len(state.Output)
+	if n.exit == nil {
+		n.exit = &acp.TerminalExitStatus{}
+	}
+	close(n.ended)
+	return n
 }
 
 func (j *job) runs() bool {
@@ -143,25 +175,39 @@ func (j *Jobs) Ended() string {
 	return b.String()
 }
 
-// output returns what a job has printed since it was read last, and whether something of
-// that is lost.
-func (j *job) output() (text string, err error) {
+// now returns what a job shows.
+func (j *job) now() (*acp.TerminalState, error) {
 	j.mu.Lock()
-	state := j.state
+	state, gone := j.state, j.gone
 	j.mu.Unlock()
-	if state == nil {
-		if state, err = j.t.State(); err != nil {
-			return "", err
-		}
+	switch {
+	case gone:
+		return nil, fmt.Errorf("the output of job %s is not kept any more: a session keeps %s of the latest commands",
+			j.id, prose.Size(maxKept))
+	case state != nil:
+		return state, nil
+	}
+	return j.t.State()
+}
+
+// output returns what a job has printed since it was read last, for a language model.
+func (j *job) output() (string, error) {
+	state, err := j.now()
+	if err != nil {
+		return "", err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if state.Truncated { // how much of it was read before is not known any more
-		return "[the beginning is left out]\n" + state.Output, nil
+		return lost(state) + cutOutput(outputText(state), 0, j.id), nil
 	}
-	text = state.Output[min(j.read, len(state.Output)):]
+	read := min(j.read, len(state.Output))
 	j.read = len(state.Output)
-	return text, nil
+	before := 0
+	if read > 0 {
+		before = strings.Count(onScreen(state.Output[:read]), "\n")
+	}
+	return cutOutput(ended(onScreen(state.Output[read:])), before, j.id), nil
 }
 
 // Job reads, waits for and stops commands that run in the background.
@@ -189,7 +235,7 @@ func runJob(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 	}
 	j := env.Jobs().find(in.ID)
 	if j == nil {
-		return Result{}, Misusef("there is no job %q: those of earlier runs of the agent have ended with it", prose.OneLine(in.ID, 20))
+		return Result{}, noJob(in.ID)
 	}
 	titles := map[string]string{"read": "Read the output of ", "wait": "Wait for ", "stop": "Stop "}
 	title, ok := titles[in.Do]
@@ -230,12 +276,14 @@ func runJob(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 	if text != "" {
 		shown, _ := prose.Head(text, 50, 8<<10)
 		c.text(prose.Code("", shown))
-		if !strings.HasSuffix(text, "\n") {
-			text += "\n"
-		}
 	}
-	c.found = bounded(text, outputTail) + said
+	c.found = text + said
 	return c.done(said), nil
+}
+
+// noJob says that there is no job with an id.
+func noJob(id string) error {
+	return Misusef("there is no job %q: those of earlier runs of the agent have ended with it", prose.OneLine(id, 20))
 }
 
 // stop ends a command.

@@ -105,7 +105,7 @@ func CallMCP(ctx context.Context, env Env, s acp.MCPServer, tool string, input j
 			for _, content := range res.Content {
 				c.take(content)
 			}
-			c.found = bounded(c.found, outputTail)
+			c.found = bounded(c.found, MaxText-10<<10)
 			if res.IsError {
 				return errors.New("the tool has failed")
 			}

@@ -57,7 +57,7 @@ func TestOutside(t *testing.T) {
 		n = 1000
 	}
 	rng := rand.New(rand.NewPCG(1000, 33))
-	b, use := reader(t)
+	b, use := reading(t)
 	ends := map[string]int{}
 	for i := range n {
 		o := &outsideCase{t: t, rng: rng, b: b, use: use, i: i, name: fmt.Sprintf("f%d.go", i)}

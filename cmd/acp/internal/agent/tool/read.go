@@ -18,36 +18,41 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/picture"
 )
 
-// Bounds of what Read shows.
+// Bounds of what is shown of a directory: the names, in order, and among how many they are
+// the first.
 const (
-	MaxReadLines = 2000
-	MaxReadBytes = 256 << 10
-	maxEntries   = 500 // of a directory
+	maxEntries = 500
+	maxSorted  = 10_000
 )
 
 // Read shows a file, some lines of it, or the entries of a directory.
 var Read = Tool{
 	Name: "read", Kind: acp.ToolKindRead, Reads: true,
-	About: "Reads a text file or an image, or lists a directory. Long files come in parts: say from which line, and how many lines.",
+	About: "Reads a text file or an image, or lists a directory. Long ones come in parts: the end says how to read on.",
 	Schema: json.RawMessage(`{"type":"object","properties":{` +
-		`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
-		`"from":{"type":"integer","minimum":1,"description":"the first line, counted from 1"},` +
-		`"lines":{"type":"integer","minimum":1,"description":"how many lines"}},` +
+		`"path":{"type":"string","description":"absolute or relative; job:ID is what a command has printed"},` +
+		`"from":{"type":"integer","minimum":1,"description":"line, from 1"},` +
+		`"lines":{"type":"integer","minimum":1},` +
+		`"column":{"type":"integer","minimum":1,"description":"in a line that was cut"}},` +
 		`"required":["path"],"additionalProperties":false}`),
 	Run: read,
 }
 
 // ReadInput is the input of [Read].
 type ReadInput struct {
-	Path  string `json:"path"`
-	From  uint32 `json:"from,omitempty"`
-	Lines uint32 `json:"lines,omitempty"`
+	Path   string `json:"path"`
+	From   uint32 `json:"from,omitempty"`
+	Lines  uint32 `json:"lines,omitempty"`
+	Column uint32 `json:"column,omitempty"`
 }
 
 func read(ctx context.Context, env Env, input json.RawMessage) (Result, error) {
 	var in ReadInput
 	if err := decode(input, &in); err != nil {
 		return Result{}, err
+	}
+	if id, ok := strings.CutPrefix(in.Path, "job:"); ok {
+		return readJob(ctx, env, id, &in)
 	}
 	p, err := readable(env, in.Path)
 	if err != nil {
@@ -62,7 +67,7 @@ func read(ctx context.Context, env Env, input json.RawMessage) (Result, error) {
 	c := begin(ctx, env, acp.ToolCall{
 		Name: "read", Title: prose.OneLine(title, 200), Kind: acp.ToolKindRead, Locations: []acp.ToolCallLocation{where},
 	})
-	said, err := c.showFile(p, in.From, in.Lines)
+	said, err := c.showFile(p, &in)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = missing(env, p)
 	}
@@ -72,6 +77,26 @@ func read(ctx context.Context, env Env, input json.RawMessage) (Result, error) {
 	res := c.done(said)
 	res.File = p.path
 	return res, nil
+}
+
+// readJob shows what a command has printed, by the id of its job.
+func readJob(ctx context.Context, env Env, id string, in *ReadInput) (Result, error) {
+	j := env.Jobs().find(id)
+	if j == nil {
+		return Result{}, noJob(id)
+	}
+	c := begin(ctx, env, acp.ToolCall{
+		Name: "read", Kind: acp.ToolKindRead,
+		Title: "Read the output of job " + j.id + ": " + prose.OneLine(j.line, 150),
+	})
+	state, err := j.now()
+	if err != nil {
+		return c.failed(err), nil
+	}
+	shown := partOf(outputText(state), in.From, in.Lines, in.Column, outputHead+outputTail)
+	said := c.showPart("job:"+j.id, "", &shown)
+	c.found = lost(state) + c.found
+	return c.done(said), nil
 }
 
 // readable finds what is to be read: a file, or one of a skill, as skill:NAME or
@@ -105,7 +130,7 @@ func readable(env Env, name string) (place, error) {
 }
 
 // showFile shows a file or a directory in a call and returns what to say about it.
-func (c *call) showFile(p place, from, lines uint32) (string, error) {
+func (c *call) showFile(p place, in *ReadInput) (string, error) {
 	if err := c.permitPlace(p); err != nil {
 		return "", err
 	}
@@ -115,61 +140,61 @@ func (c *call) showFile(p place, from, lines uint32) (string, error) {
 	if image, err := readImage(p.path); image != nil || err != nil {
 		return c.showImage(p, image, err)
 	}
-	text, stale, err := c.readLines(p, from, lines)
+	text, stale, err := c.readText(p)
 	if err != nil {
 		return "", err
 	}
 	if binary(text) {
 		return "", fmt.Errorf("%s is not text", p.shown)
 	}
-	first := max(from, 1)
-	shown, cut := prose.Head(text, MaxReadLines, MaxReadBytes)
-	n := prose.Lines(shown)
-	if n == 0 {
-		if from > 1 {
-			return fmt.Sprintf("%s has no line %d.", prose.Inline(p.shown), from), nil
-		}
-		c.served(p, 1, "", "")
-		return prose.Inline(p.shown) + " is empty.", nil
-	}
-	last := first + uint32(n) - 1
-	content := prose.Code(language(p.path), shown)
-	c.found = bounded(shown, 0)
-	c.served(p, int(first), shown, c.found)
-	if cut || len(c.found) > MaxText {
-		c.found += fmt.Sprintf("\n[lines %d-%d; there are more]", first, last)
-	}
-	said := fmt.Sprintf("Lines %d–%d of %s.", first, last, prose.Inline(p.shown))
-	if cut {
-		said += " That is not all of it: " + c.env.Hints().ReadOn(p.shown, last+1) + "."
-		content += fmt.Sprintf("\n\n(Shown up to line %d.)", last)
+	shown := partOf(text, in.From, in.Lines, in.Column, MaxReadBytes)
+	said := c.showPart(p.shown, language(p.path), &shown)
+	if seen := shown.seen(); len(seen) > 0 || shown.total == 0 {
+		c.env.Served().Show(p.real, text, seen...)
 	}
 	if stale {
 		said += " This is what is on disk: your editor still shows an older text."
 		c.found += "\n[this is what is on disk; the user's editor still shows an older text]"
 	}
-	c.text(content)
 	return said, nil
 }
 
-// readLines returns lines of a file, and whether the client shows others.
-func (c *call) readLines(p place, from, count uint32) (text string, stale bool, err error) {
-	f := c.env.Files()
-	if f == nil {
-		text, err = c.env.Output().ReadLines(p.path, from, count)
-		return text, false, err
+// showPart shows a part of a text in a call and returns what to say about it.
+func (c *call) showPart(name, language string, p *part) string {
+	shown := prose.Inline(name)
+	switch {
+	case p.total == 0:
+		return shown + " is empty."
+	case p.last < p.first:
+		return fmt.Sprintf("%s has no line %d: it has %s.", shown, p.first, prose.Count(p.total, "line"))
 	}
-	text, stale, err = f.Read(c.env.Output(), p.path)
-	if err != nil {
-		return "", false, err
+	said := fmt.Sprintf("Lines %d–%d of %s.", p.first, p.last, shown)
+	if !p.whole() {
+		said = fmt.Sprintf("Lines %d–%d of %s, which has %d.", p.first, p.last, shown, p.total)
 	}
-	all := strings.SplitAfter(text, "\n")
-	start := min(int(max(from, 1))-1, len(all))
-	end := len(all)
-	if count > 0 {
-		end = min(end, start+int(count))
+	hints := c.env.Hints()
+	if p.bounded {
+		said += " That is not all of it: " + hints.ReadOn(name, uint32(p.last)+1) + "."
 	}
-	return strings.Join(all[start:end], ""), stale, nil
+	if cut := strings.TrimPrefix(p.saysCut(hints), "; "); cut != "" {
+		said += " " + prose.Sentence(cut) + "."
+	}
+	c.text(prose.Code(language, p.text))
+	c.found = strings.ToValidUTF8(p.text, "\uFFFD")
+	if !strings.HasSuffix(c.found, "\n") {
+		c.found += "\n"
+	}
+	c.found += p.says(hints)
+	return said
+}
+
+// readText returns the text of a file, and whether the client shows another.
+func (c *call) readText(p place) (text string, stale bool, err error) {
+	if f := c.env.Files(); f != nil {
+		return f.Read(c.env.Output(), p.path)
+	}
+	text, err = c.env.Output().ReadFile(p.path)
+	return text, false, err
 }
 
 // readImage returns the image in a file, as models take it; nil if it holds none. The error says why they cannot.
@@ -215,27 +240,35 @@ func (c *call) showDir(p place) (string, error) {
 		return "", err
 	}
 	defer func() { _ = d.Close() }()
-	entries, err := d.ReadDir(maxEntries + 1)
+	entries, err := d.ReadDir(maxSorted + 1)
 	if err != nil && len(entries) == 0 {
 		if info, e := d.Stat(); e == nil && info.IsDir() {
 			return prose.Inline(p.shown) + " is an empty directory.", nil
 		}
 		return "", err
 	}
+	many := fmt.Sprintf("%d entries", len(entries))
+	if len(entries) > maxSorted {
+		many = fmt.Sprintf("more than %d entries", maxSorted)
+		entries = entries[:maxSorted]
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	var b strings.Builder
-	for _, e := range entries[:min(len(entries), maxEntries)] {
-		b.WriteString(prose.OneLine(e.Name(), 255))
-		if e.IsDir() {
+	n := 0
+	for ; n < min(len(entries), maxEntries) && b.Len() < MaxText-256; n++ {
+		b.WriteString(prose.OneLine(entries[n].Name(), 255))
+		if entries[n].IsDir() {
 			b.WriteByte('/')
 		}
 		b.WriteByte('\n')
 	}
 	c.text(prose.Code("", b.String()))
-	c.found = bounded(b.String(), 0)
-	if len(entries) > maxEntries {
-		return fmt.Sprintf("%s is a directory; these are %d of its entries.", prose.Inline(p.shown), maxEntries), nil
+	c.found = b.String()
+	if n < len(entries) {
+		c.found += fmt.Sprintf("[%d of %s; find names others]", n, many)
+		return fmt.Sprintf("%s is a directory with %s; these are %d of them.", prose.Inline(p.shown), many, n), nil
 	}
-	return fmt.Sprintf("%s is a directory with %d entries.", prose.Inline(p.shown), len(entries)), nil
+	return fmt.Sprintf("%s is a directory with %s.", prose.Inline(p.shown), many), nil
 }
 
 // binary reports whether something is not text.

@@ -56,25 +56,25 @@ func (c *call) permitSearch() error {
 // left are files that a search has left out since rules are about them.
 type left struct{ denied, asked int }
 
-// leavesOut reports whether rules keep a search from a file. What they want asked is not asked in a
-// search: there may be thousands of files.
-func (s *search) leavesOut(path string) bool {
+// leavesOut reports whether rules keep a search from a file, by its path and where that leads. What they
+// want asked is not asked in a search: there may be thousands of files.
+func (s *scope) leavesOut(path, real string) bool {
 	if !s.rules {
 		return false
 	}
-	real, err := realPath(path)
-	if err != nil {
-		real = path
-	}
 	for _, kind := range []acp.ToolKind{acp.ToolKindRead, acp.ToolKindSearch} {
-		switch s.env.Judge(using(kind, place{path: path, real: real})).Effect {
-		case acphost.EffectDeny:
-			s.left.denied++
-			return true
-		case acphost.EffectAsk:
-			s.left.asked++
-			return true
+		effect := s.env.Judge(Using(kind, path, real)).Effect
+		if effect != acphost.EffectDeny && effect != acphost.EffectAsk {
+			continue
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if effect == acphost.EffectDeny {
+			s.left.denied++
+		} else {
+			s.left.asked++
+		}
+		return true
 	}
 	return false
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
 
@@ -14,14 +13,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/withheld"
 )
 
-// shell returns how a line is run.
-func shell(line string) (name string, args []string) {
-	if runtime.GOOS == "windows" {
-		return "cmd", []string{"/C", line}
-	}
-	return "sh", []string{"-c", line}
-}
-
 // RunSeconds is how long a command runs before it becomes a job, unless its caller says
 // otherwise. Commands that users type run to their end.
 const RunSeconds = 120
@@ -29,7 +20,7 @@ const RunSeconds = 120
 // Run runs a command.
 var Run = Tool{
 	Name: "run", Kind: acp.ToolKindExecute,
-	About: "Runs a command of the shell in the session's directory. One that takes longer than seconds (120 by default) runs on as a job; with background it is one at once, for servers and the like.",
+	About: "Runs a line of the shell in the session's directory. Variables, cd and processes do not outlast it. One that takes longer than seconds (120 by default) runs on as a job; with background it is one at once, for servers and the like.",
 	Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string","description":"a line for the shell"},` +
 		`"seconds":{"type":"integer","minimum":1,"maximum":3600},"background":{"type":"boolean"}},` +
 		`"required":["command"],"additionalProperties":false}`),
@@ -74,16 +65,16 @@ func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 	if in.Seconds >= 0 {
 		return c.runJob(own, line, dir, &in), nil
 	}
-	state, err := exec(c.h, c.env.Keys(), line, dir)
+	state, err := execLine(c.h, c.env.Keys(), line, dir)
 	switch {
 	case own.Err() != nil:
 		res := c.cancelled("The command was cancelled.")
-		res.Text = printed(state) + "The command was cancelled."
+		res.Text = c.printed(line, state) + "The command was cancelled."
 		return res, nil
 	case err != nil:
 		return c.failed(err), nil
 	}
-	return c.ran(state, state.Exit), nil
+	return c.ran(line, state, state.Exit), nil
 }
 
 // runJob runs a command that may become a job. It belongs to the session, not to the
@@ -124,7 +115,7 @@ func (c *call) runJob(own context.Context, line, dir string, in *RunInput) Resul
 		state, _ := t.State() // or else nothing is known of it
 		_ = t.Release()
 		res := c.cancelled("The command was cancelled.")
-		res.Text = printed(state) + "The command was cancelled."
+		res.Text = c.printed(line, state) + "The command was cancelled."
 		return res
 	case <-timer.C:
 		j, err := jobs.add(line, t, c.env.Background)
@@ -143,7 +134,7 @@ func (c *call) runJob(own context.Context, line, dir string, in *RunInput) Resul
 	if err != nil {
 		return c.failed(err)
 	}
-	return c.ran(state, exit)
+	return c.ran(line, state, exit)
 }
 
 // became ends the call of a command that runs on.
@@ -154,32 +145,23 @@ func (c *call) became(j *job, how string) Result {
 	if err != nil {
 		text = ""
 	}
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	c.found = bounded(text, outputTail) + said
+	c.found = text + said
 	return c.done(said)
 }
 
-// printed returns what a command has printed, for a language model.
-func printed(state *acp.TerminalState) string {
-	if state == nil {
-		return ""
-	}
-	output := bounded(state.Output, outputTail)
-	if state.Truncated {
-		output = "[the beginning is left out]\n" + output
-	}
-	if output != "" && !strings.HasSuffix(output, "\n") {
-		output += "\n"
-	}
-	return output
-}
-
 // ran ends the call of a command that has ended.
-func (c *call) ran(state *acp.TerminalState, exit *acp.TerminalExitStatus) Result {
+func (c *call) ran(line string, state *acp.TerminalState, exit *acp.TerminalExitStatus) Result {
 	said, ok := exitText(exit)
-	c.found = printed(state) + said
+	advice := ""
+	if state.Left > 0 {
+		what := "1 process that it had left in the background was"
+		if state.Left > 1 {
+			what = fmt.Sprintf("%d processes that it had left in the background were", state.Left)
+		}
+		said += " " + what + " ended with it."
+		advice = " For what is to run on, use background."
+	}
+	c.found = c.printed(line, state) + said + advice
 	if ok {
 		return c.done(said)
 	}
@@ -190,9 +172,6 @@ func (c *call) ran(state *acp.TerminalState, exit *acp.TerminalExitStatus) Resul
 	c.status(acp.ToolCallStatusFailed)
 	return Result{Said: said, Text: c.found, Status: acp.ToolCallStatusFailed}
 }
-
-// outputTail is how much of the end of a long output is for a language model, in bytes.
-const outputTail = 40 << 10
 
 // exitText says how a command ended, and whether that was a success.
 func exitText(exit *acp.TerminalExitStatus) (said string, ok bool) {
@@ -210,20 +189,14 @@ func exitText(exit *acp.TerminalExitStatus) (said string, ok bool) {
 // Exec runs a line of the shell to its end, in a terminal that the call shows: the
 // client's, if it lends one, otherwise one of the agent's.
 func Exec(h *acp.ToolCallHandle, keys *withheld.Keys, line, dir string) (*acp.TerminalExitStatus, error) {
-	state, err := exec(h, keys, line, dir)
+	state, err := execLine(h, keys, line, dir)
 	if err != nil {
 		return nil, err
 	}
 	return state.Exit, nil
 }
 
-// exec is Exec with what was printed, also if the command was given up.
-func exec(h *acp.ToolCallHandle, keys *withheld.Keys, line, dir string) (*acp.TerminalState, error) {
+// execLine is Exec with what was printed, also if the command was given up.
+func execLine(h *acp.ToolCallHandle, keys *withheld.Keys, line, dir string) (*acp.TerminalState, error) {
 	return h.Exec(command(keys, line, dir))
-}
-
-// command returns what runs a line of the shell, without keys.
-func command(keys *withheld.Keys, line, dir string) acp.Exec {
-	name, args := shell(line)
-	return acp.Exec{Command: name, Args: args, Line: line, Dir: dir, Environ: keys.Environ(), Hide: keys.Values()}
 }

@@ -1,37 +1,54 @@
 package tool
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/seek"
 	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 )
 
-// Bounds of a search. At each of them it says so.
+// Bounds of what a search shows. At each of them it says so.
 const (
-	MaxMatches    = 500
-	maxSearched   = 100_000 // files
-	MaxSearchFile = 4 << 20 // bytes; larger files are left out
-	maxDepth      = 100     // directories below each other
+	MaxMatches    = 200 // lines
+	MaxSearchFile = seek.MaxFile
+	maxCounted    = 100_000 // lines: a search that has found more ends
+	maxContext    = 20      // lines before and after a match
+	maxResult     = 20 << 10
 	maxLocations  = 100
 	maxShownLine  = 300 // characters
+)
+
+// What a search shows.
+const (
+	showLines = "lines"
+	showFiles = "files"
+	showCount = "count"
 )
 
 // Search finds lines in the files of the session's directories.
 var Search = Tool{
 	Name: "search", Kind: acp.ToolKindSearch, Reads: true,
-	About: "Searches the files of the session with a regular expression, line by line.",
+	About: "Searches files with a regular expression, line by line; those that .gitignore names only with ignored.",
 	Schema: json.RawMessage(`{"type":"object","properties":{` +
-		`"pattern":{"type":"string","description":"a regular expression of Go (RE2)"},` +
-		`"glob":{"type":"string","description":"only files with such names, or such paths if it has a slash: *.go, cmd/**/*.go"}},` +
+		`"pattern":{"type":"string","description":"RE2"},` +
+		`"path":{"type":"string","description":"directory or file"},` +
+		`"glob":{"type":"string","description":"of names, or of paths if it has a slash: *.{ts,tsx}, cmd/**/*.go, !*_test.go"},` +
+		`"show":{"type":"string","enum":["lines","files","count"]},` +
+		`"context":{"type":"integer","description":"lines around each"},` +
+		`"ignored":{"type":"boolean"}},` +
 		`"required":["pattern"],"additionalProperties":false}`),
 	Run: runSearch,
 }
@@ -39,7 +56,11 @@ var Search = Tool{
 // SearchInput is the input of [Search].
 type SearchInput struct {
 	Pattern string `json:"pattern"`
+	Path    string `json:"path,omitempty"`
 	Glob    string `json:"glob,omitempty"`
+	Show    string `json:"show,omitempty"`
+	Context int    `json:"context,omitempty"`
+	Ignored bool   `json:"ignored,omitempty"`
 }
 
 func runSearch(ctx context.Context, env Env, input json.RawMessage) (Result, error) {
@@ -50,211 +71,407 @@ func runSearch(ctx context.Context, env Env, input json.RawMessage) (Result, err
 	if in.Pattern == "" {
 		return Result{}, Misusef("what to search for is missing")
 	}
-	re, err := regexp.Compile(in.Pattern)
+	show := cmp.Or(in.Show, showLines)
+	if show != showLines && show != showFiles && show != showCount {
+		return Result{}, Misusef("show is lines, files or count, not %q", prose.OneLine(show, 20))
+	}
+	p, err := seek.Compile(in.Pattern)
 	if err != nil {
 		return Result{}, Misusef("%v", strings.TrimPrefix(err.Error(), "error "))
 	}
-	s := &search{env: env, re: re, ignore: env.Ignores(), rules: env.Restricted()}
+	where, err := newScope(env, in.Path, in.Glob, in.Ignored)
+	if err != nil {
+		return Result{}, err
+	}
 	title := "Search for " + in.Pattern
+	if in.Path != "" {
+		title += " in " + where.in.shown
+	}
 	if in.Glob != "" {
-		s.glob, s.globPath = globRegexp(in.Glob), strings.Contains(in.Glob, "/")
-		if s.glob == nil {
-			return Result{}, Misusef("the pattern of names %q makes no sense", prose.OneLine(in.Glob, 60))
-		}
 		title += " in " + in.Glob
 	}
-	c, own, end := beginAlone(ctx, env, acp.ToolCall{Name: "search", Title: prose.OneLine(title, 200), Kind: acp.ToolKindSearch})
+	c, own, end := beginAlone(ctx, env, acp.ToolCall{
+		Name: "search", Title: prose.OneLine(title, 200), Kind: acp.ToolKindSearch,
+	})
 	defer end()
-	s.ctx = own
-	if err := c.permitSearch(); err != nil {
+	if err := where.permit(c); err != nil {
 		return c.failed(err), nil
 	}
-	for _, root := range env.Roots() {
-		s.walk(root, "", nil, 0)
-	}
-	if own.Err() != nil {
+	s := newSearch(where, p, show, min(max(in.Context, 0), maxContext))
+	err = s.run(own)
+	switch {
+	case own.Err() != nil:
 		return c.cancelled("The search was cancelled."), nil
+	case err != nil:
+		return c.failed(err), nil
 	}
-	if s.matches > 0 {
-		c.locations(s.locations)
-		c.text(prose.Code("", s.out.String()))
+	text, locations := s.result()
+	if text != "" {
+		c.locations(locations)
+		c.text(prose.Code("", text))
 	}
 	said := s.summary()
 	c.text(said)
-	c.found = bounded(s.out.String(), 0) + said
+	c.found = text + said
 	return c.done(said), nil
 }
 
-// A search goes through the files of directories.
+// A search goes through the files of a scope.
 type search struct {
-	env      Env
-	ctx      context.Context
-	re       *regexp.Regexp
-	glob     *regexp.Regexp // of the names, or nil
-	globPath bool           // it is about paths
-	ignore   bool
-	rules    bool                   // there are some that files may be left out for
-	found    func(root, rel string) // in place of looking into a file; nil for searches
+	*scope
+	pattern *seek.Pattern
+	show    string
+	context int
+	readers []reader
+	stop    context.CancelCauseFunc
 
-	files     int // looked at
-	hits      int // files with matches
-	matches   int
-	large     int // files left out
-	left      left
-	deep      bool
-	out       strings.Builder
-	locations []acp.ToolCallLocation
+	counted                         atomic.Int64 // matching lines
+	files, binary, large, unread    atomic.Int64
+	mu                              sync.Mutex
+	hits                            []hit // with those lines that may be shown
+	hitFiles, keptLines, shownLines int
+	shownFiles                      int
+	last                            string // no lines are kept of files behind it; "" for none
 }
 
-// full reports whether to look no further.
-func (s *search) full() bool {
-	return s.matches >= MaxMatches || s.files >= maxSearched || s.ctx.Err() != nil
+// A reader is what one goroutine reads with.
+type reader struct {
+	seek.Reader
+	m *seek.Matcher
 }
 
-// An ignoreDir is a directory above, with its rules.
-type ignoreDir struct {
-	rel   string // from the root on, "" or with a slash at the end
-	rules ignoring
+// A hit is a file with lines that match.
+type hit struct {
+	path  string
+	count int
+	rows  []row
 }
 
-// ignored asks the rules of the directories above, the nearest first.
-func ignored(above []ignoreDir, rel string, dir bool) bool {
-	for i := len(above) - 1; i >= 0; i-- {
-		if ignored, decided := above[i].rules.match(strings.TrimPrefix(rel, above[i].rel), dir); decided {
-			return ignored
-		}
-	}
-	return false
+// A row is a line that is shown.
+type row struct {
+	n     int // the line, counted from 1
+	match bool
+	text  string
+	whole bool // the text is all of the line
 }
 
-// walk searches a directory. Links are not followed; .git is left out.
-func (s *search) walk(root, rel string, above []ignoreDir, depth int) {
-	if depth > maxDepth {
-		s.deep = true
-		return
+// errEnough ends a search that has found enough.
+var errEnough = errors.New("there are too many matches")
+
+func newSearch(where *scope, p *seek.Pattern, show string, around int) *search {
+	s := &search{scope: where, pattern: p, show: show, context: around, readers: make([]reader, seek.Workers())}
+	for i := range s.readers {
+		s.readers[i].m = p.Matcher()
 	}
-	dir := filepath.Join(root, filepath.FromSlash(rel))
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return // what cannot be read is not searched
+	return s
+}
+
+// run searches. The error says why nothing was looked at.
+func (s *search) run(ctx context.Context) error {
+	ctx, s.stop = context.WithCancelCause(ctx)
+	defer s.stop(nil)
+	ctx, cancel := s.timed(ctx)
+	defer cancel()
+	for i := range s.readers {
+		s.readers[i].m.Stop = func() bool { return ctx.Err() != nil }
 	}
-	if s.ignore {
-		if rules := readIgnore(dir); len(rules) > 0 {
-			above = append(above[:len(above):len(above)], ignoreDir{rel, rules})
-		}
+	if err := s.walk(ctx, s.file); err != nil {
+		return err
 	}
-	for _, e := range entries {
-		if s.full() {
-			return
-		}
-		name := rel + e.Name()
-		switch {
-		case e.Name() == ".git" || s.ignore && ignored(above, name, e.IsDir()):
-		case e.IsDir():
-			s.walk(root, name+"/", above, depth+1)
-		case !e.Type().IsRegular():
-		case s.glob != nil && !s.glob.MatchString(map[bool]string{true: name, false: e.Name()}[s.globPath]):
-		case s.found != nil:
-			s.found(root, name)
-		default:
-			s.file(root, name)
-		}
+	left := s.without() + s.left.says(s.env.Hints().ReadAsks)
+	if s.files.Load() > 0 || s.late || left == "" {
+		return nil
 	}
+	return errors.New("no file in " + s.what + " could be searched." + strings.TrimSuffix(left, "."))
 }
 
 // file searches a file.
-func (s *search) file(root, rel string) {
-	path := filepath.Join(root, filepath.FromSlash(rel))
-	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() {
+func (s *search) file(worker int, path string) {
+	r := &s.readers[worker]
+	data, kind := r.Read(path)
+	switch kind {
+	case seek.Binary:
+		s.binary.Add(1)
+		return
+	case seek.Large:
+		s.large.Add(1)
+		return
+	case seek.NotRead:
+		s.unread.Add(1)
 		return
 	}
-	if s.leavesOut(path) {
+	s.files.Add(1)
+	if !r.m.May(data) {
 		return
 	}
-	s.files++
-	if info.Size() > MaxSearchFile {
-		s.large++
+	data = seek.Lines(data)
+	begin, end, ok := r.m.Next(data, 0)
+	if !ok {
 		return
 	}
-	data, err := os.ReadFile(path)
-	if err != nil || binary(string(data[:min(len(data), 8000)])) {
+	h := hit{path: path}
+	var lines [][2]int // that may be shown
+	for most := s.most(path); ok; begin, end, ok = r.m.Next(data, end+1) {
+		if h.count++; h.count <= most {
+			lines = append(lines, [2]int{begin, end})
+		}
+		if s.show == showFiles || s.counted.Add(1) > maxCounted {
+			break
+		}
+	}
+	h.rows = s.rows(data, lines)
+	s.keep(h, len(lines))
+	if s.counted.Load() > maxCounted {
+		s.stop(errEnough)
+	}
+}
+
+// most returns how many lines of a file may be shown.
+func (s *search) most(path string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != "" && path > s.last {
+		return 0
+	}
+	return MaxMatches
+}
+
+// keep keeps what was found in a file, for as long as it may be among what is shown: the
+// first MaxMatches lines in the order of paths.
+func (s *search) keep(h hit, lines int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hitFiles++
+	if lines == 0 {
 		return
 	}
-	if !s.re.Match(data) && !strings.ContainsAny(s.re.String(), "^$\\") {
-		return // quicker than line by line
+	s.hits = append(s.hits, h)
+	if s.keptLines += lines; s.keptLines < 4*MaxMatches {
+		return
 	}
-	shown := rel
-	if root != s.env.Cwd() {
-		shown = path
-	}
-	n, found := uint32(0), false
-	var lines []served.Range // that are shown as they are
-	defer func() {
-		if s.env.Files() != nil || len(lines) == 0 {
-			return // what counts may be what the editor shows
-		}
-		if real, err := realPath(path); err == nil {
-			s.env.Served().Glimpse(real, string(data), lines...)
-		}
-	}()
-	for line := range strings.Lines(string(data)) {
-		n++
-		if n%1000 == 0 && s.ctx.Err() != nil {
-			return
-		}
-		line = strings.TrimRight(line, "\r\n")
-		if !s.re.MatchString(line) {
-			continue
-		}
-		if s.matches++; !found {
-			found = true
-			s.hits++
-		}
-		said := shortened(line)
-		fmt.Fprintf(&s.out, "%s:%d: %s\n", prose.OneLine(shown, 1000), n, said)
-		if said == line && s.out.Len() < MaxText {
-			lines = append(lines, served.Range{From: int(n), N: 1})
-		}
-		if len(s.locations) < maxLocations {
-			s.locations = append(s.locations, acp.ToolCallLocation{Path: path, Line: new(n)})
-		}
-		if s.matches >= MaxMatches {
+	s.sort()
+	s.keptLines = 0
+	for i := range s.hits {
+		if s.keptLines += min(s.hits[i].count, MaxMatches); s.keptLines >= MaxMatches {
+			s.last = s.hits[i].path
+			clear(s.hits[i+1:])
+			s.hits = s.hits[:i+1]
 			return
 		}
 	}
 }
 
-// shortened is a line as it is shown.
-func shortened(line string) string {
-	line = strings.ToValidUTF8(line, "\uFFFD")
-	if utf8.RuneCountInString(line) <= maxShownLine {
-		return line
+func (s *search) sort() {
+	slices.SortFunc(s.hits, func(a, b hit) int { return strings.Compare(a.path, b.path) })
+}
+
+// rows returns lines of a file as they are shown, with those around them.
+func (s *search) rows(data []byte, lines [][2]int) (all []row) {
+	if s.show != showLines {
+		return nil
 	}
-	return string([]rune(line)[:maxShownLine]) + "…"
+	n, at := 1, 0 // the line that begins there
+	shown := 0    // up to this line
+	for i, l := range lines {
+		n, at = n+bytes.Count(data[at:l[0]], []byte{'\n'}), l[0]
+		begin, first := l[0], n
+		for first > max(n-s.context, shown+1) {
+			begin = bytes.LastIndexByte(data[:begin-1], '\n') + 1
+			first--
+		}
+		for ; first < n; first++ {
+			end := begin + bytes.IndexByte(data[begin:], '\n')
+			all = append(all, s.row(first, data[begin:end], false))
+			begin = end + 1
+		}
+		all = append(all, s.row(n, data[l[0]:l[1]], true))
+		shown = n
+		begin = l[1] + 1
+		for after := n + 1; after <= n+s.context && begin < len(data); after++ {
+			if i+1 < len(lines) && begin >= lines[i+1][0] {
+				break
+			}
+			end := len(data)
+			if i := bytes.IndexByte(data[begin:], '\n'); i >= 0 {
+				end = begin + i
+			}
+			all = append(all, s.row(after, data[begin:end], false))
+			shown, begin = after, end+1
+		}
+	}
+	return all
+}
+
+func (s *search) row(n int, line []byte, match bool) row {
+	text := s.line(line, match)
+	return row{n: n, match: match, text: text, whole: text == string(line)}
+}
+
+// glimpse remembers which lines of a file the model gets.
+func (s *search) glimpse(path string, rows []row) {
+	if s.env.Files() != nil || len(rows) == 0 {
+		return // what counts may be what the editor shows
+	}
+	real, err := realPath(path)
+	if err != nil {
+		return
+	}
+	if info, err := os.Stat(real); err != nil || info.Size() > MaxSearchFile {
+		return
+	}
+	data, err := os.ReadFile(real)
+	if err != nil {
+		return
+	}
+	var lines []served.Range
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		for len(rows) > 0 && rows[0].n < n {
+			rows = rows[1:]
+		}
+		if len(rows) == 0 {
+			break
+		}
+		if rows[0].n == n && rows[0].whole && string(bytes.TrimRight(line, "\r\n")) == strings.TrimRight(rows[0].text, "\r") {
+			lines = append(lines, served.Range{From: n, N: 1})
+		}
+	}
+	if len(lines) > 0 {
+		s.env.Served().Glimpse(real, string(data), lines...)
+	}
+}
+
+// line returns a line as it is shown: a long one around what matches.
+func (s *search) line(line []byte, match bool) string {
+	text := strings.ToValidUTF8(string(line), "\uFFFD")
+	if len(text) <= maxShownLine || utf8.RuneCountInString(text) <= maxShownLine {
+		return text
+	}
+	from := 0
+	if at := s.pattern.In([]byte(text)); match && at != nil {
+		from = max(0, at[0]-maxShownLine/3)
+	}
+	for from > 0 && !utf8.RuneStart(text[from]) {
+		from--
+	}
+	end, more := column0(text[from:], maxShownLine)
+	shown := text[from : from+end]
+	if from > 0 {
+		shown = "…" + shown
+	}
+	if more > 0 {
+		shown += "…"
+	}
+	return shown
+}
+
+// result returns what is shown, and where that is.
+func (s *search) result() (text string, locations []acp.ToolCallLocation) {
+	s.sort()
+	var b strings.Builder
+	for _, h := range s.hits {
+		name := s.shown(h.path)
+		var one []string
+		switch s.show {
+		case showFiles:
+			one = []string{name + "\n"}
+		case showCount:
+			one = []string{fmt.Sprintf("%s: %d\n", name, h.count)}
+		}
+		before := 0
+		for _, r := range h.rows {
+			mark := "-"
+			if r.match {
+				mark = ":"
+			}
+			line := fmt.Sprintf("%s%s%d%s %s\n", name, mark, r.n, mark, r.text)
+			if s.context > 0 && (r.n > before+1 || before == 0) && len(one)+b.Len() > 0 {
+				line = "--\n" + line
+			}
+			before = r.n
+			one = append(one, line)
+		}
+		for i, line := range one {
+			matches := len(h.rows) == 0 || h.rows[i].match
+			if b.Len()+len(line) > maxResult || matches && s.shownLines == MaxMatches {
+				s.glimpse(h.path, h.rows[:min(i, len(h.rows))])
+				return b.String(), locations
+			}
+			b.WriteString(line)
+			if i == 0 {
+				s.shownFiles++
+			}
+			if !matches {
+				continue
+			}
+			s.shownLines++
+			if len(locations) < maxLocations {
+				where := acp.ToolCallLocation{Path: h.path}
+				if len(h.rows) > 0 {
+					where.Line = new(uint32(h.rows[i].n))
+				}
+				locations = append(locations, where)
+			}
+		}
+		s.glimpse(h.path, h.rows)
+	}
+	return b.String(), locations
 }
 
 // summary says what was found, and which bounds were reached.
 func (s *search) summary() string {
 	var b strings.Builder
+	found := int(s.counted.Load())
 	switch {
-	case s.matches == 0:
-		fmt.Fprintf(&b, "Nothing found in %s.", prose.Count(s.files, "file"))
+	case s.hitFiles == 0:
+		files := prose.Count(int(s.files.Load()), "file")
+		fmt.Fprintf(&b, "Nothing found in %s.%s%s", files, s.leftIgnored(), s.without())
+	case s.show == showFiles:
+		fmt.Fprintf(&b, "%s with matching lines.", prose.Count(s.hitFiles, "file"))
+	case found > maxCounted:
+		fmt.Fprintf(&b, "More than %d matching lines: the search was ended, so not all files were looked at.",
+			maxCounted)
 	default:
-		fmt.Fprintf(&b, "%s in %s.", prose.Count(s.matches, "matching line"), prose.Count(s.hits, "file"))
+		fmt.Fprintf(&b, "%s in %s.", prose.Count(found, "matching line"), prose.Count(s.hitFiles, "file"))
 	}
-	if s.matches >= MaxMatches {
-		b.WriteString(" There may be more: that is as many as are shown.")
+	first := ""
+	if found <= maxCounted {
+		first = "the first "
 	}
-	if s.files >= maxSearched {
-		fmt.Fprintf(&b, " The search ended after %d files.", maxSearched)
+	switch {
+	case s.show == showLines && s.shownLines < found:
+		fmt.Fprintf(&b, " Only %s%d are shown, in the order of paths; show: count, a path or a glob tells more.",
+			first, s.shownLines)
+	case s.show != showLines && s.shownFiles < s.hitFiles:
+		fmt.Fprintf(&b, " Only %s%d files are shown, in the order of paths; a path or a glob tells more.",
+			first, s.shownFiles)
 	}
-	if s.large > 0 {
-		fmt.Fprintf(&b, " %s larger than %s left out.", prose.Count(s.large, "file"), prose.Size(MaxSearchFile))
+	if n := s.large.Load(); n > 0 && s.hitFiles > 0 {
+		fmt.Fprintf(&b, " %s larger than %s left out.", prose.Count(int(n), "file"), prose.Size(MaxSearchFile))
 	}
-	b.WriteString(s.left.says(s.env.Hints().ReadAsks))
-	if s.deep {
-		fmt.Fprintf(&b, " Directories more than %d deep were left out.", maxDepth)
-	}
+	b.WriteString(s.bounds())
 	return b.String()
+}
+
+// without says which files were not searched for what they are, as a sentence with a space
+// before it; "" if there are none.
+func (s *search) without() string {
+	var all []string
+	for _, f := range []struct {
+		n   int64
+		why string
+	}{
+		{s.large.Load(), "larger than " + prose.Size(MaxSearchFile)},
+		{s.binary.Load(), "not text"},
+		{s.unread.Load(), "not to be read"},
+	} {
+		if f.n > 0 {
+			all = append(all, fmt.Sprintf("%s %s", prose.Count(int(f.n), "file"), f.why))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " Left out: " + strings.Join(all, ", ") + "."
 }

@@ -116,9 +116,12 @@ type Intent struct {
 
 // Hints are pieces of sentences.
 type Hints struct {
-	ReadOn     func(path string, line uint32) string // how to read on from a line
-	ReplaceAll string                                // how to replace a text wherever it is
-	ReadAsks   string                                // what asks where a search leaves out
+	ReadOn func(path string, line uint32) string // how to read on from a line
+	// ReadLine says how to read on in a line that was cut, from a column.
+	ReadLine   func(line, column uint32) string
+	ReplaceAll string // how to replace a text wherever it is
+	Ignored    string // what makes searches look at ignored files
+	ReadAsks   string // what asks where a search leaves out
 }
 
 // An Image is what a tool found that is not text, as all models take it.

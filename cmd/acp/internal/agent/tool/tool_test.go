@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -83,7 +84,11 @@ func (b *bench) Permit(_ context.Context, _ *acp.ToolCallHandle, q Question) err
 }
 
 func (b *bench) Hints() Hints {
-	return Hints{ReadOn: func(string, uint32) string { return "read on" }, ReplaceAll: "set all", ReadAsks: "read"}
+	return Hints{
+		ReadOn:     func(_ string, line uint32) string { return fmt.Sprintf("read on with from: %d", line) },
+		ReadLine:   func(line, column uint32) string { return fmt.Sprintf("from: %d, column: %d shows more", line, column) },
+		ReplaceAll: "set all", ReadAsks: "read", Ignored: "ignored: true",
+	}
 }
 
 // use runs a tool in a turn of an agent in memory.
@@ -128,8 +133,8 @@ func TestTools(t *testing.T) {
 	const done, failed = acp.ToolCallStatusCompleted, acp.ToolCallStatusFailed
 	rows := []row{
 		{name: "read", input: `{"path":"a.txt"}`, said: "Lines 1–3 of `a.txt`.", status: done},
-		{name: "read", input: `{"path":"a.txt","from":2,"lines":1}`, said: "Lines 2–2 of `a.txt`.", status: done},
-		{name: "read", input: `{"path":"a.txt","from":9}`, said: "`a.txt` has no line 9.", status: done},
+		{name: "read", input: `{"path":"a.txt","from":2,"lines":1}`, said: "Lines 2–2 of `a.txt`, which has 3.", status: done},
+		{name: "read", input: `{"path":"a.txt","from":9}`, said: "`a.txt` has no line 9: it has 3 lines.", status: done},
 		{name: "read", input: `{"path":"."}`, said: "`.` is a directory with 2 entries.", status: done},
 		{name: "read", input: `{"path":"none"}`, said: "`none`: there is no such file.", status: failed},
 		{name: "read", input: `{"path":"/"}`, change: func(b *bench) { b.refuse = true }, said: "Not permitted.", status: failed, asked: []About{AboutRead}},
@@ -145,8 +150,8 @@ func TestTools(t *testing.T) {
 		{name: "find", input: `{"glob":"*.go"}`, said: "1 file found.", status: done},
 		{name: "find", input: `{"glob":"*"}`, change: func(b *bench) { b.deny = "b.go" },
 			said: "1 file found. Left out, since a rule forbids reading: 1 file.", status: done},
-		{name: "find", input: `{"glob":"none"}`, said: "0 files found.", status: done},
-		{name: "find", input: `{"glob":""}`, err: "makes no sense"},
+		{name: "find", input: `{"glob":"none"}`, said: "0 files found: none of the 2 files in `.` fits the glob `none`.", status: done},
+		{name: "find", input: `{"glob":""}`, err: "missing"},
 		{name: "edit", input: `{"path":"a.txt","edits":[{"old":"two","new":"2"}]}`, said: "Changed `a.txt`: line 2.", status: done, asked: []About{AboutEdit}},
 		{name: "edit", input: `{"path":"a.txt","edits":[{"old":"two","new":"2"},{"old":"four","new":"4"}]}`,
 			said: "`a.txt`: the old text \"four\" is not in the file.", status: failed},
@@ -217,13 +222,13 @@ func TestText(t *testing.T) {
 	}{
 		{Read, `{"path":"a.txt"}`, []string{"one\n\ttwo\n"}, 0},
 		{Read, `{"path":"."}`, []string{"a.txt\n", "long.txt\n"}, 0},
-		{Read, `{"path":"long.txt"}`, []string{"0123456789 line\n", "[lines 1-2000; there are more]"}, MaxText},
+		{Read, `{"path":"long.txt"}`, []string{"0123456789 line\n", "[lines 1-2000 of 10000; read on with from: 2001]"}, MaxText},
 		{Search, `{"pattern":"two"}`, []string{"a.txt:2: \ttwo\n1 matching line in 1 file."}, 0},
-		{Search, `{"pattern":"line"}`, []string{"There may be more"}, MaxText},
+		{Search, `{"pattern":"line"}`, []string{"Only the first 200 are shown"}, maxResult},
 		{Find, `{"glob":"*.txt"}`, []string{"a.txt\n", "2 files found."}, 0},
 		{Edit, `{"path":"a.txt","edits":[{"old":"  two\nthree","new":"x"}]}`, []string{"the old text is not in the file"}, 0},
 		{Run, `{"command":"echo out; echo err >&2; exit 3"}`, []string{"out\n", "err\n", "exit status 3"}, 0},
-		{Run, `{"command":"cat long.txt; echo the end"}`, []string{"0123456789 line\n", "bytes are left out here]", "line\nthe end\nThe command has succeeded."}, MaxText},
+		{Run, `{"command":"cat long.txt; echo the end"}`, []string{"0123456789 line\n", "[lines 257-8977 of 10001 are left out here; read job:1 with from: 257 shows them]\n", "line\nthe end\nThe command has succeeded."}, outputHead + outputTail},
 	} {
 		dir, err := filepath.EvalSymlinks(t.TempDir())
 		if err != nil {
@@ -250,8 +255,8 @@ func TestText(t *testing.T) {
 // TestSchemas: the schemas are such, and accept what the tools accept and nothing else.
 func TestSchemas(t *testing.T) {
 	inputs := map[string]any{
-		"read": ReadInput{Path: "a", From: 1, Lines: 2}, "find": FindInput{Glob: "*.go"},
-		"search": SearchInput{Pattern: "a", Glob: "*"},
+		"read": ReadInput{Path: "a", From: 1, Lines: 2, Column: 1}, "find": FindInput{Glob: "*.go", Path: "a", Ignored: true},
+		"search": SearchInput{Pattern: "a", Path: "b", Glob: "*", Show: "files", Context: 1, Ignored: true},
 		"edit":   EditInput{Path: "a", Edits: []Replacement{{Old: "a", New: "b"}}, All: true},
 		"write":  WriteInput{Path: "a", Text: "b"}, "run": RunInput{Command: "a", Seconds: 5, Background: true},
 		"job": JobInput{ID: "1", Do: "wait", Seconds: 5}, "fetch": FetchInput{URL: "http://a"}, "ask": AskInput{Question: "a", Options: []string{"b"}},
