@@ -32,7 +32,7 @@ type rig struct {
 	dir   string
 	agent *acp.Agent
 	max   int                                 // version of the agent
-	wrap  func(jsonrpc.Stream) jsonrpc.Stream // the agent's end of the connection
+	wrap  func(jsonrpc.Stream) jsonrpc.Stream // the agent's end of the connection, unless it is nil
 	quiet *slog.Logger
 	log   *engine.Engine
 	lease *engine.Lease
@@ -44,7 +44,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T, agent *acp.Agent) *rig {
-	r := &rig{t: t, dir: t.TempDir(), agent: agent, quiet: logtest.New(t), wrap: func(s jsonrpc.Stream) jsonrpc.Stream { return s }}
+	r := &rig{t: t, dir: t.TempDir(), agent: agent, quiet: logtest.New(t)}
 	r.open()
 	t.Cleanup(r.close)
 	return r
@@ -84,7 +84,7 @@ func (r *rig) start(context.Context, string, string) (acp.Transport, error) {
 	theirs, ours := jsonrpc.Pipe()
 	agent := *r.agent
 	agent.MaxVersion, agent.Logger = r.max, r.quiet
-	if _, err := agent.Connect(context.Background(), acp.Over(r.wrap(theirs))); err != nil {
+	if _, err := agent.Connect(context.Background(), acp.Over(r.wrapped(theirs))); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()

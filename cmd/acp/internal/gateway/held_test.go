@@ -384,6 +384,14 @@ func TestHeldAsksAgain(t *testing.T) {
 	}
 }
 
+// wrapped returns the agent's end of a connection.
+func (r *rig) wrapped(s jsonrpc.Stream) jsonrpc.Stream {
+	if r.wrap == nil {
+		return s
+	}
+	return r.wrap(s)
+}
+
 // TestIDsAgain: an agent may use the id of a request again once that has its answer.
 func TestIDsAgain(t *testing.T) {
 	agent := &acp.Agent{Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
