@@ -128,7 +128,7 @@ func (c *conn) attach(name, after string) (*stream, *reader, error) {
 		if c.forgetLeft() {
 			continue
 		}
-		return nil, nil, status(http.StatusTooManyRequests, "too many streams")
+		return nil, nil, status(http.StatusTooManyRequests, "too many sessions are open on this connection; close some")
 	}
 	st, err := c.stream(name)
 	if err != nil {

@@ -3,8 +3,10 @@ package acphttp_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -193,4 +195,24 @@ func TestNoMessageLimit(t *testing.T) {
 	if text, _, err := begin(t, conn).Prompt(t.Context(), acp.Text("3")).Text(); err != nil || text != remotetest.Numbers(3) {
 		t.Error(text, err)
 	}
+}
+
+// TestTooManyStreams: a client that has too many streams open learns what it can do.
+func TestTooManyStreams(t *testing.T) {
+	c := newRaw(t, serve(t, &acphttp.Server{Serve: remotetest.Counting(t).Serve, Limits: acphttp.Limits{MaxWaitingSessions: 2}}))
+	c.initialize()
+	for i := range 10 {
+		resp := c.do(http.MethodGet, "", sessionHeader(fmt.Sprint("s", i)))
+		if resp.StatusCode == http.StatusOK {
+			t.Cleanup(func() { _ = resp.Body.Close() })
+			continue
+		}
+		text, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(text), "too many sessions are open on this connection; close some") {
+			t.Errorf("%d: %d, %q, %v", i, resp.StatusCode, text, err)
+		}
+		return
+	}
+	t.Error("there is no bound")
 }

@@ -150,7 +150,10 @@ func (l *linter) addFindings(name string, findings []conformance.Finding, rec *t
 			if len(rec.Data) > maxExample {
 				data += "…"
 			}
-			v.saw = append(v.saw, conformance.Seen{Out: rec.Dir == trace.ToAgent, Data: strings.ToValidUTF8(data, "\uFFFD")})
+			seen := conformance.Seen{Out: rec.Dir == trace.ToAgent, Data: strings.ToValidUTF8(data, "\uFFFD")}
+			if !slices.Contains(v.saw, seen) { // once more it would say nothing
+				v.saw = append(v.saw, seen)
+			}
 		}
 	}
 }

@@ -73,7 +73,8 @@ func TestLintMissing(t *testing.T) {
 		{"not asked", head + opened, 1},
 		{"damaged", head + asked[:40] + "\n" + opened, 0},
 		{"damaged in the part before", head + asked[:40] + "\n" + head + opened, 1},
-		{"of a connection before", head + asked + `{"t":0,"e":"start"}` + "\n" + opened + opened, 2},
+		{"of a connection before", head + asked + `{"t":0,"e":"start"}` + "\n" + opened + strings.Replace(opened, `{}`, `{"loadSession":true}`, 1), 2},
+		{"the same again and again", head + asked + `{"t":0,"e":"start"}` + "\n" + strings.Repeat(opened, 5), 1},
 	} {
 		o := &Options{App: &app.App{In: bytes.NewReader([]byte(c.text)), Err: new(bytes.Buffer), Cwd: t.TempDir()}, Files: []string{"-"}}
 		report, err := o.lint(t.Context())

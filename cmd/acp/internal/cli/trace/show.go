@@ -350,9 +350,17 @@ func (o *Options) transcripts(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	part, follower := 0, new(summary.Follower)
+	wanted := func(id string) bool { return strings.HasSuffix(id, f.session) }
+	following := func() *summary.Follower {
+		follower := new(summary.Follower)
+		if f.session != "" {
+			follower.Prefer(wanted)
+		}
+		return follower
+	}
+	part, follower := 0, following()
 	header := s.Header()
-	any := false
+	any, shown, all := false, 0, int64(0)
 	for {
 		rec, err := s.Record()
 		if err != nil && err != io.EOF {
@@ -360,20 +368,25 @@ func (o *Options) transcripts(ctx context.Context) error {
 		}
 		if err == io.EOF || s.Part() != part {
 			for _, session := range follower.Sessions() {
-				if f.session != "" && !strings.HasSuffix(session.ID, f.session) {
+				if !wanted(session.ID) {
 					continue
 				}
 				any = true
+				shown++
 				if err := o.printTranscript(header, follower, session); err != nil {
 					return err
 				}
 			}
-			part, follower, header = s.Part(), new(summary.Follower), s.Header()
+			all += follower.Opened()
+			part, follower, header = s.Part(), following(), s.Header()
 		}
 		if err == io.EOF {
 			break
 		}
 		follower.Next(rec)
+	}
+	if f.session == "" && int64(shown) < all {
+		fmt.Fprintf(o.App.Err, "acp: %d of %d sessions are shown, those that changed last; --session ID shows another one\n", shown, all)
 	}
 	if f.session != "" && !any {
 		return exitcode.Errorf(exitcode.Failed, "%s has no session %q", line(s.Name), o.Session)

@@ -22,6 +22,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/record/frame"
+	"github.com/goacp/acp/cmd/acp/internal/record/summary"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/trace"
 )
@@ -218,6 +219,29 @@ func TestHostile(t *testing.T) {
 					t.Errorf("no JSON: %s", line)
 				}
 			}
+		}
+	}
+}
+
+// TestTranscriptsCut: a recording of more sessions than are kept says so, and one that is named is kept, whenever it was.
+func TestTranscriptsCut(t *testing.T) {
+	var lines []string
+	for i := range summary.MaxSessions + 8 {
+		lines = append(lines, fmt.Sprintf(`{"t":1,"d":"<","f":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-%d-","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hello"}}}}}`, i))
+	}
+	name := recording(t, lines...)
+	for _, tt := range []struct {
+		session, says string
+		shown         int
+	}{
+		{"", fmt.Sprintf("acp: %d of %d sessions are shown, those that changed last; --session ID shows another one\n", summary.MaxSessions, summary.MaxSessions+8), summary.MaxSessions},
+		{"s-0-", "", 1},
+		{"s-20-", "", 1},
+	} {
+		var out, errs bytes.Buffer
+		o := &Options{Verb: verbShow, Transcript: true, Session: tt.session, App: &app.App{Out: &out, Err: &errs}, Files: []string{name}}
+		if err := o.run(t.Context()); err != nil || errs.String() != tt.says || strings.Count(out.String(), "hello") != tt.shown {
+			t.Errorf("%q: %v, %q, %d sessions", tt.session, err, errs.String(), strings.Count(out.String(), "hello"))
 		}
 	}
 }

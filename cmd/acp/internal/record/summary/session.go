@@ -18,6 +18,25 @@ type sessions struct {
 	recent  list.List
 	opened  int64
 	changes int64 // of all
+	wanted  func(id string) bool
+}
+
+// Prefer makes the follower keep sessions that are wanted rather than others, whichever changed last.
+func (f *Follower) Prefer(wanted func(id string) bool) { f.sessions.wanted = wanted }
+
+// Opened returns how many sessions occurred. One that occurs again when it is not kept any more counts once more.
+func (f *Follower) Opened() int64 { return f.sessions.opened }
+
+// dropOne forgets the session that changed least recently, of those that are not wanted if there is one.
+func (s *sessions) dropOne() {
+	least := s.recent.Front()
+	for e := least; s.wanted != nil && e != nil; e = e.Next() {
+		if !s.wanted(e.Value.(*session).id) {
+			least = e
+			break
+		}
+	}
+	delete(s.byID, s.recent.Remove(least).(*session).id)
 }
 
 type session struct {
@@ -77,8 +96,7 @@ func (s *sessions) get(id string) *session {
 		s.byID = map[string]*list.Element{}
 	}
 	if s.recent.Len() >= MaxSessions {
-		oldest := s.recent.Remove(s.recent.Front()).(*session)
-		delete(s.byID, oldest.id)
+		s.dropOne()
 	}
 	s.opened++
 	s.changes++

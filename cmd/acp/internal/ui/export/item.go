@@ -118,7 +118,7 @@ func heading(s store.Session, t *transcript.Snapshot) (title string, facts [][2]
 		}
 	}
 	if l := t.Loss(); l.Entries > 0 || l.Bytes > 0 {
-		add("Not stored", fmt.Sprintf("%d entries, %d bytes", l.Entries, l.Bytes))
+		add("Left out here", fmt.Sprintf("%d entries, %d bytes", l.Entries, l.Bytes))
 	}
 	return title, facts
 }
