@@ -143,7 +143,7 @@ type scenario struct {
 	steps []*step
 	// what it uses that not every peer can do
 	raw, ends, waits, stderr bool
-	// unknown says that it makes a request that nobody knows.
+	// unknown says that it makes a request that nobody knows, or that the peer need not have.
 	unknown bool
 	// uses are the methods it waits for by itself.
 	uses map[string]bool
@@ -501,6 +501,8 @@ func (r *scenarioReader) note(s *step) {
 	switch s.verb {
 	case "call", "send", "line", "raw":
 		o.unknown = o.unknown || strings.Contains(s.text, "_check/")
+	case "error", "expect": // that the peer does not have what was asked for
+		o.unknown = o.unknown || strings.Contains(s.text, "-32601")
 	}
 	switch s.verb {
 	case "raw":
