@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,6 +88,14 @@ func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 	case *ConfigOptionUpdate:
 		_ = s.changeOptions(func([]SessionConfigOption) ([]SessionConfigOption, error) { return v.ConfigOptions, nil })
 		return
+	case *AvailableCommandsUpdate:
+		s.mu.Lock()
+		news := s.announced && !sameCommands(s.commands, v.AvailableCommands)
+		s.commands = v.AvailableCommands
+		s.mu.Unlock()
+		if !news { // the client gets them with the answer, or has them
+			return
+		}
 	case *SessionInfoUpdate:
 		s.mu.Lock()
 		v.Title.Apply(&s.title)
@@ -108,6 +117,13 @@ func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 	if v, ok := u.Update.(*SubagentUpdate); ok {
 		l.introduced(s, ds, v.SessionID)
 	}
+}
+
+// sameCommands reports whether two lists of commands say the same.
+func sameCommands(a, b []AvailableCommand) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 // ofSession reports whether an update describes the session rather than what was

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goacp/acp/acpv1"
@@ -222,13 +223,20 @@ func (p *agentV1) opened(s *AgentSession) (modes *acpv1.SessionModeState, option
 	if len(s.commands) > 0 {
 		u := &AvailableCommandsUpdate{AvailableCommands: s.commands}
 		if s.held != nil {
-			*s.held = append([]SessionUpdate{u}, *s.held...)
+			if !slices.ContainsFunc(*s.held, saysCommands) { // set meanwhile, they follow
+				*s.held = append([]SessionUpdate{u}, *s.held...)
+			}
 		} else {
 			_ = p.update(s.ctx, s, u) // if it fails the answer does, too
 		}
 	}
 	options, modes = s.toV1.Options(s.options.list)
 	return modes, options, s.meta
+}
+
+func saysCommands(u SessionUpdate) bool {
+	_, ok := u.(*AvailableCommandsUpdate)
+	return ok
 }
 
 func (p *agentV1) registerInSession(mux *jsonrpc.Mux) {
