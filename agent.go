@@ -168,8 +168,9 @@ type Agent struct {
 	Record func(ctx context.Context, s *AgentSession, u SessionUpdate) error
 	// ListSessions answers session/list. By default it lists the sessions that
 	// are open on this connection. Sessions with another working directory than the
-	// one that the client asks for are left out of what the hook returns. The hook
-	// should refuse a cursor that it has not handed out.
+	// one that the client asks for are left out of what the hook returns. If it returns
+	// all sessions in one page, cursors are refused before it is called with one;
+	// otherwise it should refuse those that it has not handed out.
 	//
 	// Advertised: in version 1 if set; in version 2 always.
 	ListSessions func(ctx context.Context, c *AgentConn, q *SessionQuery) (*SessionPage, error)

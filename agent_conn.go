@@ -29,7 +29,8 @@ type AgentConn struct {
 	agent atomic.Pointer[Agent]     // replaced by prepare, before the client is answered
 	peer  atomic.Pointer[agentPeer] // from initialize; nil before
 
-	used atomic.Bool // a request other than initialize was handled
+	used  atomic.Bool // a request other than initialize was handled
+	paged atomic.Bool // a list of sessions had a further page
 
 	mu       sync.Mutex
 	hello    *handshake // the latest attempt to initialize

@@ -326,20 +326,18 @@ func (c *AgentConn) list(ctx context.Context, q *SessionQuery) (page *SessionPag
 	default:
 		return nil, invalidParams("archived", "unknown filter") // S85
 	}
-	if a := c.agent.Load(); a.ListSessions != nil {
-		err = c.guard("ListSessions", func() error {
-			page, err = a.ListSessions(ctx, c, q)
-			return err
-		})
-		if page == nil && err == nil {
-			page = new(SessionPage)
+	if c.agent.Load().ListSessions != nil {
+		if q.Cursor != nil && !c.paged.Load() { // perhaps of another connection
+			first := *q
+			first.Cursor = nil
+			if page, err = c.page(ctx, &first); err == nil && page.NextCursor == nil {
+				err = invalidParams("cursor", "unknown cursor")
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
-		if err == nil && q.Cwd != "" {
-			page.Sessions = slices.DeleteFunc(slices.Clone(page.Sessions), func(i SessionInfo) bool {
-				return filepath.Clean(i.Cwd) != filepath.Clean(q.Cwd)
-			})
-		}
-		return page, err
+		return c.page(ctx, q)
 	}
 	page = new(SessionPage)
 	if q.Cursor != nil {
@@ -351,6 +349,28 @@ func (c *AgentConn) list(ctx context.Context, q *SessionQuery) (page *SessionPag
 				SessionID: s.id, Cwd: s.Cwd(), AdditionalDirectories: s.AdditionalDirectories(), Title: s.Title(),
 			})
 		}
+	}
+	return page, nil
+}
+
+// page has the ListSessions hook return a page.
+func (c *AgentConn) page(ctx context.Context, q *SessionQuery) (page *SessionPage, err error) {
+	err = c.guard("ListSessions", func() error {
+		page, err = c.agent.Load().ListSessions(ctx, c, q)
+		return err
+	})
+	switch {
+	case err != nil:
+		return page, err
+	case page == nil:
+		page = new(SessionPage)
+	case page.NextCursor != nil:
+		c.paged.Store(true)
+	}
+	if q.Cwd != "" {
+		page.Sessions = slices.DeleteFunc(slices.Clone(page.Sessions), func(i SessionInfo) bool {
+			return filepath.Clean(i.Cwd) != filepath.Clean(q.Cwd)
+		})
 	}
 	return page, nil
 }

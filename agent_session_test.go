@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/google/go-cmp/cmp"
 )
@@ -295,6 +296,44 @@ func TestCloseCancels(t *testing.T) {
 			t.Errorf("a closed session sends: %v", err)
 		}
 	})
+}
+
+// TestListCursor: a cursor that nobody can have handed out does not reach a hook that returns everything at once. One of
+// another connection does reach a hook that has pages.
+func TestListCursor(t *testing.T) {
+	for v := 1; v <= 2; v++ {
+		for _, pages := range []bool{false, true} {
+			var asked []string
+			agent := &Agent{
+				Prompt: func(context.Context, *Turn) (StopReason, error) { return StopEndTurn, nil },
+				ListSessions: func(_ context.Context, _ *AgentConn, q *SessionQuery) (*SessionPage, error) {
+					page := &SessionPage{Sessions: []SessionInfo{{SessionID: "a", Cwd: "/"}}}
+					switch {
+					case q.Cursor != nil:
+						asked = append(asked, string(*q.Cursor))
+					case pages:
+						page.NextCursor = new(acpv2.SessionListCursor("more"))
+					}
+					return page, nil
+				},
+			}
+			conn, _ := linkedOnly(t, agent, v)
+			list := func(params string) error {
+				return conn.Conn().Call(t.Context(), "session/list", json.RawMessage(params), nil)
+			}
+			err := list(`{"cursor":"elsewhere"}`)
+			var said *jsonrpc.Error
+			if refused := errors.As(err, &said) && said.Code == jsonrpc.CodeInvalidParams; refused == pages || !refused && err != nil {
+				t.Errorf("version %d, pages %v: %v", v, pages, err)
+			}
+			if err := list(`{}`); err != nil {
+				t.Error(err)
+			}
+			if want := map[bool]int{true: 1}[pages]; len(asked) != want {
+				t.Errorf("version %d, pages %v: the hook was asked for %q", v, pages, asked)
+			}
+		}
+	}
 }
 
 // TestSessionHooks: delete closes first, archive likewise, titles are trimmed.
