@@ -103,7 +103,7 @@ func (c *comparison) blank() map[acpv2.TerminalID][]int {
 	for i, e := range c.told {
 		switch e := e.(type) {
 		case *transcript.Message:
-			if isBlank(e.Content()) {
+			if IsBlank(e.Content()) {
 				c.of[i] = nothing
 			}
 		case *transcript.ToolCall:
@@ -121,7 +121,8 @@ func (c *comparison) blank() map[acpv2.TerminalID][]int {
 	return in
 }
 
-func isBlank(blocks []acpv2.ContentBlock) bool {
+// IsBlank reports whether content says nothing: it is blank text, or none.
+func IsBlank(blocks []acpv2.ContentBlock) bool {
 	for _, b := range blocks {
 		if t, ok := b.(*acpv2.TextContent); !ok || strings.TrimSpace(t.Text) != "" {
 			return false

@@ -36,8 +36,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		at, _ := netip.ParseAddrPort(c.RemoteAddr().String())
-		if done, ok := b.admit(at.Addr().Unmap()); ok {
+		at, _ := c.RemoteAddr().(*net.TCPAddr)
+		if done, ok := b.admit(at.AddrPort().Addr().Unmap()); ok {
 			return &counted{TCPConn: c, done: done}, nil
 		}
 		_ = c.Close()

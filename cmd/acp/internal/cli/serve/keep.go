@@ -102,10 +102,20 @@ func (k *keeping) open(ctx context.Context) (*engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "log.db")); k.cluster.Database == "" && errors.Is(err, os.ErrNotExist) {
-		return nil, exitcode.Errorf(exitcode.Failed, "nothing is kept in %s%s", dir, k.app.Elsewhere())
+	if k.cluster.Database == "" {
+		if err := k.kept(dir); err != nil {
+			return nil, err
+		}
 	}
 	return k.cluster.open(ctx, dir, func(string, error) {})
+}
+
+// kept returns an error if no server has kept sessions in a directory.
+func (k *keeping) kept(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "log.db")); errors.Is(err, os.ErrNotExist) {
+		return exitcode.Errorf(exitcode.Failed, "nothing is kept in %s%s", dir, k.app.Elsewhere())
+	}
+	return nil
 }
 
 func (k *keeping) backup(ctx context.Context, file string) error {
@@ -113,8 +123,8 @@ func (k *keeping) backup(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "log.db")); errors.Is(err, os.ErrNotExist) {
-		return exitcode.Errorf(exitcode.Failed, "nothing is kept in %s%s", dir, k.app.Elsewhere())
+	if err := k.kept(dir); err != nil {
+		return err
 	}
 	if err := sqlite.Backup(ctx, dir, file); err != nil {
 		return err

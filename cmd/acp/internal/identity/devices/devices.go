@@ -159,19 +159,22 @@ func (m *Methods) list(ctx context.Context, _ *ListRequest) (*ListAnswer, error)
 func (m *Methods) revoke(ctx context.Context, req *RevokeRequest) (*RevokeAnswer, error) {
 	p := m.Who(ctx)
 	d, err := m.Store.Device(ctx, req.ID)
-	if err == nil && !is(p, d.ID) && !m.manages(p, d.User) {
-		m.Audit.Note(m.Logger, audit.Entry{User: p.User, Device: p.Name, Action: "device.revoke", Outcome: "refused", Detail: fmt.Sprintf("device %s of %s", d.Name, d.User)})
+	note := func(outcome string, d identity.Device, more string) {
+		m.Audit.Note(m.Logger, audit.Entry{User: p.User, Device: p.Name, Action: "device.revoke", Outcome: outcome, Detail: fmt.Sprintf("device %s of %s%s", d.Name, d.User, more)})
 	}
-	if err == nil && !is(p, d.ID) && !m.manages(p, d.User) || errors.Is(err, identity.ErrNotFound) { // which is the same for whoever asks
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no such device, or it is not yours to revoke")
+	if err == nil && !is(p, d.ID) && !m.manages(p, d.User) {
+		note("refused", d, "")
+		err = identity.ErrNotFound // which is the same for whoever asks
 	}
 	if err == nil {
 		d, err = m.Store.RevokeID(ctx, d.ID)
 	}
-	if err != nil {
+	if errors.Is(err, identity.ErrNotFound) {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no such device, or it is not yours to revoke")
+	} else if err != nil {
 		return nil, m.failed(err)
 	}
-	m.Audit.Note(m.Logger, audit.Entry{User: p.User, Device: p.Name, Action: "device.revoke", Outcome: "done", Detail: fmt.Sprintf("device %s of %s", d.Name, d.User)})
+	note("done", d, "")
 	res := &RevokeAnswer{Device: d}
 	if !m.manages(p, d.User) {
 		return res, nil // a device that leaves may not revoke others
@@ -184,9 +187,9 @@ func (m *Methods) revoke(ctx context.Context, req *RevokeRequest) (*RevokeAnswer
 	if err != nil {
 		return nil, m.failed(err)
 	}
-	for _, c := range res.Paired {
-		if req.Paired {
-			m.Audit.Note(m.Logger, audit.Entry{User: p.User, Device: p.Name, Action: "device.revoke", Outcome: "done", Detail: fmt.Sprintf("device %s of %s, paired by %s", c.Name, c.User, d.Name)})
+	if req.Paired {
+		for _, c := range res.Paired {
+			note("done", c, ", paired by "+d.Name)
 		}
 	}
 	return res, nil

@@ -144,7 +144,8 @@ func items(t *transcript.Snapshot) []item {
 		if end, ok := e.(*transcript.TurnEnd); ok && end.IsClean() {
 			continue
 		}
-		if m, ok := e.(*transcript.Message); ok && isBlank(m) {
+		// As some agents send them between tool calls.
+		if m, ok := e.(*transcript.Message); ok && m.Role != transcript.RoleUser && m.Dropped() == 0 && history.IsBlank(m.Content()) {
 			continue
 		}
 		it := itemOf(t, e)
@@ -158,19 +159,6 @@ func items(t *transcript.Snapshot) []item {
 		all = append(all, item{Kind: itemAside, Mark: mark("cancelled"), Title: history.NotEnded})
 	}
 	return all
-}
-
-// isBlank reports whether a message of the agent says nothing, as some agents send them between tool calls.
-func isBlank(m *transcript.Message) bool {
-	if m.Role == transcript.RoleUser || m.Dropped() > 0 {
-		return false
-	}
-	for _, b := range m.Content() {
-		if text, ok := b.(*acpv2.TextContent); !ok || strings.TrimSpace(text.Text) != "" {
-			return false
-		}
-	}
-	return true
 }
 
 // endItem returns the item for a turn that did not end normally.
