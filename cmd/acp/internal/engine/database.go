@@ -77,6 +77,8 @@ type Database interface {
 	// DescribeNode stores what a node says of itself if it has a lease with that token, or fails with
 	// ErrLapsed.
 	DescribeNode(ctx context.Context, node string, token int64, info json.RawMessage) error
+	// ForgetNode removes what a node that has no lease has said of itself, and reports whether there was something.
+	ForgetNode(ctx context.Context, node string) (bool, error)
 	// Nodes returns up to n nodes that have described themselves, by name.
 	Nodes(ctx context.Context, n int) ([]Node, error)
 	// Claim gives a session to a node, with the next epoch. It fails with ErrLapsed, ErrOwned, or a

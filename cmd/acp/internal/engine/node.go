@@ -41,6 +41,19 @@ func (e *Engine) Nodes(ctx context.Context) ([]Node, error) {
 	return all, nil
 }
 
+// ForgetNode removes a node from those that [Engine.Nodes] returns. It fails with [ErrNotFound] if there is none of that
+// name whose lease has lapsed.
+func (e *Engine) ForgetNode(ctx context.Context, name string) error {
+	there, err := e.db.ForgetNode(ctx, name)
+	if err == nil && !there {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("forget node %q: %w", name, err)
+	}
+	return nil
+}
+
 // Owner returns the node that owns a session, or owned it last, and its epoch. The name is empty if the session was
 // released or has never been claimed.
 func (e *Engine) Owner(ctx context.Context, session string) (node string, epoch uint32, err error) {

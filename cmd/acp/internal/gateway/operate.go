@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -16,6 +17,8 @@ var (
 	// DrainMethod has a node give up its sessions, and answers when it has; the node stays drained if the caller
 	// stops waiting. With Undo the node takes sessions again.
 	DrainMethod = jsonrpc.Method[DrainRequest, DrainAnswer]{Name: ownmeta.Method + "drain"}
+	// ForgetMethod removes a node that is not live from the list.
+	ForgetMethod = jsonrpc.Method[ForgetRequest, ForgetAnswer]{Name: ownmeta.Method + "nodes/forget"}
 )
 
 // A NodesRequest asks for all nodes.
@@ -57,6 +60,14 @@ type DrainAnswer struct {
 	Sessions int          `json:"sessions"`
 	Failure  *wireFailure `json:"failure,omitempty"` // between nodes only
 }
+
+// A ForgetRequest names a node that is not live.
+type ForgetRequest struct {
+	Node string `json:"node"`
+}
+
+// A ForgetAnswer says that the node is not listed any more.
+type ForgetAnswer struct{}
 
 // rpcDrain is [DrainMethod] between nodes.
 var rpcDrain = jsonrpc.Method[DrainRequest, DrainAnswer]{Name: "drain"}
@@ -103,6 +114,16 @@ func (g *Gateway) operate(mux *jsonrpc.Mux) {
 			})
 		}
 		return res, nil
+	})
+	ForgetMethod.Handle(mux, func(ctx context.Context, p *ForgetRequest) (*ForgetAnswer, error) {
+		if who := g.who(ctx); !who.Operate {
+			return nil, who.errRole("forget nodes")
+		}
+		err := g.cfg.Log.ForgetNode(ctx, p.Node)
+		if errors.Is(err, engine.ErrNotFound) {
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no node of that name that is gone; a node that is live cannot be forgotten")
+		}
+		return &ForgetAnswer{}, err
 	})
 	DrainMethod.Handle(mux, func(ctx context.Context, p *DrainRequest) (*DrainAnswer, error) {
 		if who := g.who(ctx); !who.Operate {

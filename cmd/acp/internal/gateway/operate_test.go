@@ -97,6 +97,9 @@ func TestOperateRole(t *testing.T) {
 	if res, err := NodesMethod.Call(t.Context(), c.conn.Conn(), &NodesRequest{}); err != nil || len(res.Nodes) != 1 || !res.Nodes[0].This {
 		t.Errorf("%+v, %v", res, err)
 	}
+	if _, err := ForgetMethod.Call(t.Context(), c.conn.Conn(), &ForgetRequest{Node: r.g.self().Name}); code(err) != jsonrpc.CodeInvalidParams {
+		t.Errorf("a node that is live: %v", err)
+	}
 	if _, err := DrainMethod.Call(t.Context(), c.conn.Conn(), &DrainRequest{}); code(err) != jsonrpc.CodeInvalidRequest || r.g.isDraining() {
 		t.Errorf("drained alone: %v", err)
 	}

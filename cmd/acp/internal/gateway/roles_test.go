@@ -56,7 +56,7 @@ var verbs = []verb{
 	{"session/archive", `{"sessionId":"S"}`, RolePrompter, RoleOwner}, {"session/unarchive", `{"sessionId":"S"}`, RolePrompter, RoleOwner},
 	{"history", `{"sessionId":"S"}`, anybody, anybody}, {"export", `{"sessionId":"S"}`, anybody, anybody},
 	{"files", `{"sessionId":"S"}`, RolePrompter, RolePrompter}, {"hidden", `{}`, anybody, anybody}, {"ping", `{}`, anybody, anybody}, {"agents", `{}`, anybody, anybody},
-	{"nodes", `{}`, RoleOwner, anybody}, {"drain", `{}`, RoleOwner, anybody},
+	{"nodes", `{}`, RoleOwner, anybody}, {"drain", `{}`, RoleOwner, anybody}, {"nodes/forget", `{"node":"x"}`, RoleOwner, anybody},
 	{"share", `{"sessionId":"S"}`, RoleApprover, RoleOwner},
 	{"share", `{"sessionId":"S","user":"zoe","role":"approver"}`, RoleApprover, RoleOwner},
 	{"share", `{"sessionId":"S","user":"zoe","role":"owner"}`, RoleOwner, RoleOwner},

@@ -29,13 +29,14 @@ const (
 	verbStatus  = "status"
 	verbDrain   = "drain"
 	verbUndrain = "undrain"
+	verbForget  = "forget"
 )
 
 // Options are the flags and arguments of the command.
 type Options struct {
 	App  *app.App
-	Verb string // status, drain or undrain
-	Node string // to drain; "" means the one at At
+	Verb string // status, drain, undrain or forget
+	Node string // to drain or to forget; "" means the one at At
 
 	At        string // the value of --at; "" means the server of this machine
 	TokenFile string
@@ -68,7 +69,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 			return o.run(cmd.Context())
 		}
 	}
-	cmd := &cobra.Command{Use: "node", Short: "Show and drain the servers that share a database", Long: long}
+	cmd := &cobra.Command{Use: "node", Short: "Show, drain and forget the servers that share a database", Long: long}
 	o.App.StateFlag(cmd.PersistentFlags())
 	status := &cobra.Command{Use: "status", Short: "List the nodes", Args: cobra.NoArgs, RunE: run(verbStatus),
 		Long: "List the nodes: which are live, and how many sessions and agents each has. A node that is not live has not\nrenewed its lease; others take its sessions. A ~ before a number says that the node did not answer within a\nsecond: it is what the node last said of itself.",
@@ -77,7 +78,10 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	drain := &cobra.Command{Use: "drain [NODE]", Short: "Have a node give up its sessions", Long: longDrain, Args: cobra.MaximumNArgs(1), RunE: run(verbDrain)}
 	drain.Flags().DurationVar(&o.Timeout, "timeout", 0, "wait no longer than `TIME` (default: until all sessions are given up)")
 	undrain := &cobra.Command{Use: "undrain [NODE]", Short: "Have a node take sessions again", Args: cobra.MaximumNArgs(1), RunE: run(verbUndrain)}
-	for _, sub := range []*cobra.Command{status, drain, undrain} {
+	forget := &cobra.Command{Use: "forget NODE", Short: "Remove a node that is gone from the list", Args: cobra.ExactArgs(1), RunE: run(verbForget),
+		Long: "Remove a node that is gone from the list, as after a machine was replaced. Its sessions are not touched: others\ntake them. A node that was gone for a day is forgotten by itself, as soon as another one has something to say.",
+	}
+	for _, sub := range []*cobra.Command{status, drain, undrain, forget} {
 		f := sub.Flags()
 		f.StringVar(&o.At, "at", "", app.AtUsage+" (default: the server of this machine)")
 		f.StringVar(&o.TokenFile, "token-file", "", "send the token in `FILE`")
@@ -93,8 +97,11 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	if o.Verb == verbStatus {
+	switch o.Verb {
+	case verbStatus:
 		return o.status(ctx, conn, name)
+	case verbForget:
+		return o.forget(ctx, conn, name)
 	}
 	return o.drain(ctx, conn, name)
 }
@@ -231,6 +238,15 @@ func (o *Options) drain(ctx context.Context, conn *acp.ClientConn, name string) 
 	default:
 		fmt.Fprintf(o.App.Out, "%s takes sessions\n", line(res.Node))
 	}
+	return nil
+}
+
+// forget removes a node from the list.
+func (o *Options) forget(ctx context.Context, conn *acp.ClientConn, name string) error {
+	if _, err := gateway.ForgetMethod.Call(ctx, conn.Conn(), &gateway.ForgetRequest{Node: o.Node}); err != nil {
+		return explain(name, err)
+	}
+	fmt.Fprintf(o.App.Out, "%s is forgotten\n", line(o.Node))
 	return nil
 }
 

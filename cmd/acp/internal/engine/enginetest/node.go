@@ -35,6 +35,18 @@ func testNodes(t *testing.T, b Backend) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
+	if err := two.ForgetNode(t.Context(), "one"); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("forgotten while it is live: %v", err)
+	}
+	if err := one.ForgetNode(t.Context(), "two"); err != nil {
+		t.Error(err)
+	}
+	if err := one.ForgetNode(t.Context(), "two"); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("forgotten twice: %v", err)
+	}
+	if got, err := two.Nodes(t.Context()); len(got) != 1 || err != nil {
+		t.Errorf("after one is forgotten: %v, %v", got, err)
+	}
 	if err := two.lease.Describe(t.Context(), nil); !errors.Is(err, engine.ErrLapsed) {
 		t.Errorf("described without a lease: %v", err)
 	}

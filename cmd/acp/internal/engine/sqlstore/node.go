@@ -11,11 +11,23 @@ import (
 // forgetNode is how long a node is known whose lease has lapsed.
 const forgetNode = 24 * time.Hour
 
+// andGone is the condition that the lease of a node has lapsed.
+const andGone = ` AND NOT EXISTS (SELECT 1 FROM acp_lease l WHERE l.node = acp_node.node AND l.expires > {now})`
+
+// ForgetNode implements [engine.Database].
+func (s *Store) ForgetNode(ctx context.Context, node string) (there bool, err error) {
+	err = s.write(ctx, func(tx Tx) error {
+		n, err := s.exec(ctx, tx, `DELETE FROM acp_node WHERE node = $1`+andGone, node)
+		there = n > 0
+		return err
+	})
+	return there, err
+}
+
 // DescribeNode implements [engine.Database].
 func (s *Store) DescribeNode(ctx context.Context, node string, token int64, info json.RawMessage) error {
 	return s.write(ctx, func(tx Tx) error {
-		if _, err := s.exec(ctx, tx, `DELETE FROM acp_node WHERE seen < {now} - $1
-			AND NOT EXISTS (SELECT 1 FROM acp_lease l WHERE l.node = acp_node.node AND l.expires > {now})`, forgetNode.Microseconds()); err != nil {
+		if _, err := s.exec(ctx, tx, `DELETE FROM acp_node WHERE seen < {now} - $1`+andGone, forgetNode.Microseconds()); err != nil {
 			return err
 		}
 		n, err := s.exec(ctx, tx, `INSERT INTO acp_node (node, info, seen)

@@ -407,7 +407,7 @@ func TestUsers(t *testing.T) {
 				t.Errorf("%s: %q, and %q without a session", method, theirs, none)
 			}
 		}
-		for _, method := range []string{gateway.NodesMethod.Name, gateway.DrainMethod.Name} {
+		for _, method := range []string{gateway.NodesMethod.Name, gateway.DrainMethod.Name, gateway.ForgetMethod.Name} {
 			if got := answer(method, ""); !strings.Contains(got, "you cannot") {
 				t.Errorf("%s: %s", method, got)
 			}
