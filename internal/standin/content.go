@@ -125,6 +125,9 @@ func (s *Server) judgeContent(api string, body []byte) error {
 		if f, ok := t["function"].(map[string]any); ok {
 			t = f
 		}
+		if t["type"] == "custom" {
+			continue // its input is a text
+		}
 		schema := t["input_schema"]
 		if schema == nil {
 			schema = t["parameters"]

@@ -162,8 +162,14 @@ func writeResponses(w *stream, _ *http.Request, in response, st Step) {
 		call := object{"id": "fc_" + id, "call_id": id, "status": "completed", "name": c.Name, "type": "function_call", "arguments": c.arguments()}
 		// A tool that takes free text has no arguments.
 		if text, ok := c.Args.(string); ok {
-			call["type"], call["input"] = "custom_tool_call", text
 			delete(call, "arguments")
+			call["type"], call["input"], call["status"] = "custom_tool_call", "", "in_progress"
+			event("response.output_item.added", object{"output_index": len(output), "item": call})
+			for piece := range strings.Lines(text) {
+				event("response.custom_tool_call_input.delta", object{"item_id": call["id"], "output_index": len(output), "delta": piece})
+			}
+			event("response.custom_tool_call_input.done", object{"item_id": call["id"], "output_index": len(output), "input": text})
+			call["input"], call["status"] = text, "completed"
 		}
 		done(call)
 	}

@@ -126,6 +126,10 @@ func TestStrict(t *testing.T) {
 	hi := `{"role":"user","content":"hi"}`
 	call := `{"type":"function_call","call_id":"c1","name":"read","arguments":"{}"}`
 	output := `{"type":"function_call_output","call_id":"c1","output":"x"}`
+	custom := `{"type":"custom_tool_call","call_id":"c1","name":"p","input":"x"}`
+	tools := func(list string) string {
+		return `{"model":"m","stream":true,"input":[{"role":"user","content":"hi"}],"tools":[` + list + `]}`
+	}
 	calls := `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{}"}}]}`
 	for _, tt := range []struct{ path, body, why string }{
 		{"/v1/messages", messages(hi), ""},
@@ -165,6 +169,15 @@ func TestStrict(t *testing.T) {
 		{"/v1/responses", input(output), "no wish before it"},
 		{"/v1/responses", input(`{"type":"function_call","call_id":"c1","name":"read","arguments":"["}`), "is not one"},
 		{"/v1/responses", input(call + `,{"type":"function_call_output","call_id":"c1"}`), "without an output"},
+		{"/v1/responses", input(custom + `,{"type":"custom_tool_call_output","call_id":"c1","output":"x"}`), ""},
+		{"/v1/responses", input(custom + `,` + output), "no output of its kind"},
+		{"/v1/responses", input(call + `,{"type":"custom_tool_call_output","call_id":"c1","output":"x"}`), "no output of its kind"},
+		{"/v1/responses", input(custom), "without a result"},
+		{"/v1/responses", input(`{"type":"custom_tool_call","call_id":"c1","name":"p","arguments":"{}"}`), "is not one"},
+		{"/v1/responses", tools(`{"type":"custom","name":"p","format":{"type":"grammar","syntax":"lark","definition":"start: \"a\""}}`), ""},
+		{"/v1/responses", tools(`{"type":"custom","name":"p","format":{"type":"grammar","syntax":"ebnf","definition":"x"}}`), "the tool"},
+		{"/v1/responses", tools(`{"type":"custom","name":"p","parameters":{}}`), "the tool"},
+		{"/v1/responses", tools(`{"type":"function","name":"p"}`), "a schema"},
 		{"/v1/responses", input(`{"type":"odd"}`), "of the type"},
 		{"/v1/responses", `{"model":"m"}`, "missing"},
 		{"/v1/chat/completions", chat(hi + `,` + calls + `,{"role":"tool","tool_call_id":"c1","content":"x"},{"role":"system","content":"s"}`), ""},

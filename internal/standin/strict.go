@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // judge says why a service refuses a conversation; nil if it does not.
@@ -170,6 +171,35 @@ func (s *Server) judgeMessages(body []byte) error {
 	return nil
 }
 
+// strictTool is a tool of a request for a response.
+type strictTool struct {
+	Type       string          `json:"type"`
+	Name       string          `json:"name"`
+	Parameters json.RawMessage `json:"parameters"`
+	Format     *struct {
+		Type       string `json:"type"`
+		Syntax     string `json:"syntax"`
+		Definition string `json:"definition"`
+	} `json:"format"`
+}
+
+func (t *strictTool) judge() error {
+	f, ok := t.Format, toolName.MatchString(t.Name)
+	switch t.Type {
+	case "function":
+		ok = ok && isObject(t.Parameters) && f == nil
+	case "custom":
+		ok = ok && t.Parameters == nil && (f == nil || f.Type == "text" && f.Definition == "" ||
+			f.Type == "grammar" && (f.Syntax == "lark" || f.Syntax == "regex") && f.Definition != "")
+	default:
+		return nil // one that the service has itself
+	}
+	if !ok {
+		return fmt.Errorf("the tool %q is not one", t.Name)
+	}
+	return nil
+}
+
 func (s *Server) judgeResponses(body []byte) error {
 	var in struct {
 		Model string `json:"model"`
@@ -180,9 +210,11 @@ func (s *Server) judgeResponses(body []byte) error {
 			CallID    string          `json:"call_id"`
 			Name      string          `json:"name"`
 			Arguments *string         `json:"arguments"`
+			Text      *string         `json:"input"`
 			Output    json.RawMessage `json:"output"`
 			Encrypted string          `json:"encrypted_content"`
 		} `json:"input"`
+		Tools []strictTool `json:"tools"`
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
 		return err
@@ -190,22 +222,35 @@ func (s *Server) judgeResponses(body []byte) error {
 	if in.Model == "" || len(in.Input) == 0 {
 		return errors.New("model or input is missing")
 	}
+	for _, t := range in.Tools {
+		if err := t.judge(); err != nil {
+			return err
+		}
+	}
 	var p pairs
+	texts := map[string]bool{} // the calls whose input is a text
 	for i, item := range in.Input {
 		var err error
 		switch {
+		case item.Type == "custom_tool_call":
+			texts[item.CallID] = true
+			if err = p.wish(item.CallID); err == nil && (!toolName.MatchString(item.Name) || item.Text == nil || item.Arguments != nil) {
+				err = fmt.Errorf("the call of %q is not one", item.Name)
+			}
+		case strings.HasSuffix(item.Type, "_call_output") && texts[item.CallID] != (item.Type == "custom_tool_call_output"):
+			err = fmt.Errorf("no output of its kind for the call %q", item.CallID)
 		case item.Type == "function_call":
 			if err = p.wish(item.CallID); err == nil && (!toolName.MatchString(item.Name) || item.Arguments == nil || !isObject([]byte(*item.Arguments))) {
 				err = fmt.Errorf("the call of %q is not one", item.Name)
 			}
-		case item.Type == "function_call_output":
+		case item.Type == "function_call_output", item.Type == "custom_tool_call_output":
 			if err = p.result(item.CallID); err == nil && len(item.Output) == 0 {
 				err = errors.New("a call without an output")
 			}
 		case item.Type == "reasoning":
 			if _, ok := s.thought(item.Encrypted); !ok {
 				err = fmt.Errorf("reasoning that is not of this service: %q", item.Encrypted)
-			} else if i+1 == len(in.Input) || in.Input[i+1].Role == "user" || in.Input[i+1].Type == "function_call_output" {
+			} else if i+1 == len(in.Input) || in.Input[i+1].Role == "user" || strings.HasSuffix(in.Input[i+1].Type, "_call_output") {
 				err = errors.New("reasoning without the item that it is for")
 			}
 		case item.Role == "user":

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -29,9 +30,10 @@ func TestBadInput(t *testing.T) {
 	}{
 		"unknown tool":       {`use sudo {"command":"x"}`, []string{`There is no tool "sudo". The tools are: read, search`}},
 		"not JSON":           {`use read {"path":`, []string{"The input is not JSON"}},
-		"missing":            {`use read {}`, []string{`does not fit the schema of read`, `"path"`}},
-		"wrong type":         {`use edit {"path":"main.go","edits":[{"old":"a","new":7}]}`, []string{`does not fit the schema of edit`, "edits", "new"}},
-		"one too many":       {`use read {"path":"main.go","because":"why"}`, []string{"does not fit the schema of read", "because"}},
+		"missing":            {`use read {}`, []string{`The input does not fit the schema of read: path is missing: write {"path":"FILE"`}},
+		"wrong type":         {`use edit {"path":"main.go","edits":[{"old":"a","new":true}]}`, []string{`does not fit the schema of edit: edits[0].new is true, and no text: write `}},
+		"one too many":       {`use read {"path":"main.go","because":"why"}`, []string{"package main"}},
+		"another form":       {`use edit {"file_path":"main.go","old_string":"package nowhere","new_string":"package other"}`, []string{"the old text is not in the file"}},
 		"invalid UTF-8":      {`use read {"path":"latin1.txt"}`, []string{"caf\uFFFD"}},
 		"bytes":              {`use run {"command":"printf 'a\\377b'"}`, []string{"a\uFFFDb"}},
 		"directory":          {`use edit {"path":"doc","edits":[{"old":"a","new":"b"}]}`, []string{"failed: `doc`"}},
@@ -175,4 +177,50 @@ func closedPort(t *testing.T) string {
 	}
 	defer func() { _ = l.Close() }()
 	return "http://" + l.Addr().String()
+}
+
+// TestRefusalTexts: what the model reads when something is not permitted is for the model: who
+// said no, and what to do next. People read what they have done.
+func TestRefusalTexts(t *testing.T) {
+	const change = "use edit {\"path\":\"main.go\",\"edits\":[{\"old\":\"one\",\"new\":\"1\"}]}\n---\nsay I go on."
+	for _, tc := range []struct {
+		name, mode string
+		answer     func(*acp.PermissionRequest) acp.PermissionDecision
+		told, said string
+	}{
+		{"no", "ask", (*acp.PermissionRequest).Reject, "Not done: the user said no. Do something else", "you rejected it"},
+		{"read-only", "read-only", nil, "Not done: the user allows only reading in this session.", "/mode ask"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w, with := scripted(t, change)
+			k := start(t, 2, with)
+			if tc.answer != nil {
+				k.answer = tc.answer
+			}
+			k.tell("/mode " + tc.mode)
+			contains(t, k.tell("Go."), tc.said)
+			contains(t, w.last(), tc.told)
+			if strings.Contains(w.last(), tc.said) {
+				t.Errorf("the model reads what is for people: %s", w.last())
+			}
+		})
+	}
+}
+
+// TestInputsStay: an input that the schema allows is used as it is, byte for byte.
+func TestInputsStay(t *testing.T) {
+	for _, tc := range []struct{ tool, input string }{
+		{"read", `{ "path" : "f", "from": 1 }`}, {"edit", `{"edits":[{"new":"<b>","old":"[\"a\"]"}],"path":"f"}`},
+		{"run", `{"command":"[ -f x ] && echo \"[1]\""}`}, {"write", `{"text":"{\"a\":1}","path":"f"}`}, {"plan", `{"steps":[]}`},
+		{"patch", `{"patch":"\"*** Begin Patch\""}`}, {"search", `{"pattern":"\u003c","glob":""}`},
+	} {
+		for _, tool := range modelTools() {
+			if tool.Name != tc.tool {
+				continue
+			}
+			if got, err := tool.read(&model.ToolUse{Input: json.RawMessage(tc.input)}); err != nil || string(got) != tc.input {
+				t.Errorf("%s: %s became %s, %v", tc.tool, tc.input, got, err)
+			}
+		}
+	}
 }

@@ -2,14 +2,10 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -27,62 +23,15 @@ import (
 const instructions = `You are a coding agent. You work in the user's directory with the tools that you have. Continue until what the user asks for is done and checked; do not stop after saying what comes next. Nothing but your text reaches the user: write it in their language.
 
 - Look before you act: search and read what matters. Several calls that only read can be made at once.
-- Change files with edit. Give enough of the old text to make it unique, with its indentation, exactly as it is in the file. Use write for new files.
-- A bug: reproduce it first, mend its cause, run the narrow test, then the wider ones. Do not bend tests to make them pass.
+- Change files with edit or patch, in texts exactly as they are in the file, with their indentation, and enough of them to be unique. Use write for new files.
+- A bug: reproduce it first, mend its cause, run the narrow test, then the wider ones. Do not bend tests.
 - After a change, check it as the project does: build, test, lint. Say what you ran and what came of it. Never say that something works that you have not seen working.
 - Do what was asked, and no more. Follow the style of the code around you. Add comments only where they say why.
-- Each command starts anew: a directory or variable set in one is gone in the next. Nobody can type into it, and what it leaves running is ended: what does not end goes to the background.
+- Nobody can type into a command, and what it leaves running is ended: what does not end goes to the background.
 - Uncommitted changes that you have not made are the user's: never revert, stash, or clean them. Do not commit, push, or delete what you have not made, unless the user asks for it.
 - If a call is refused, do not try to get around that: do something else, or ask.
-- Where a result was cut, it says how to see the rest.
 - For work of several steps, keep a plan, and mark steps as you do them.
 - Be brief. Name places as path:line. When you are done, say what has changed in a few sentences.`
-
-// A modelTool is a tool as a model uses it. Tools of MCP servers whose schema cannot be
-// used have none: the server looks at what it gets.
-type modelTool struct {
-	tool.Tool
-	schema *jsonschema.Resolved
-	mcp    bool   // of an MCP server
-	server string // which one
-}
-
-// check says what is wrong with an input.
-func (t *modelTool) check(input json.RawMessage) error {
-	var value any
-	if err := json.Unmarshal(input, &value); err != nil {
-		return errors.New("the input is not JSON; write it again")
-	}
-	if t.schema == nil {
-		if _, ok := value.(map[string]any); !ok {
-			return fmt.Errorf("the input of %s is not an object", t.Name)
-		}
-		return nil
-	}
-	if err := t.schema.Validate(value); err != nil {
-		return fmt.Errorf("the input does not fit the schema of %s: %w", t.Name, err)
-	}
-	return nil
-}
-
-// modelTools returns the tools with their schemas, which take some milliseconds: programs
-// whose agent has no model need none. It panics if a schema is wrong, which a test of
-// package tool rules out.
-var modelTools = sync.OnceValue(func() []modelTool {
-	var all []modelTool
-	for _, t := range append(tool.All(), tool.Patch) {
-		var schema jsonschema.Schema
-		if err := json.Unmarshal(t.Schema, &schema); err != nil {
-			panic(err)
-		}
-		resolved, err := schema.Resolve(nil)
-		if err != nil {
-			panic(err)
-		}
-		all = append(all, modelTool{Tool: t, schema: resolved})
-	}
-	return all
-})
 
 // A modelTurn is a prompt that a model answers. It is the host of its loop.
 type modelTurn struct {
@@ -262,41 +211,38 @@ func failure(err error) error {
 }
 
 // prefix returns what each request of the session begins with. It is made once: what a
-// provider has cached is worth more than a tool that an MCP server adds later.
+// provider has cached is worth more than a tool that an MCP server adds later. Only a model
+// that was trained on another form of changes gets another one: it has cached nothing.
 func (m *modelTurn) prefix(ctx context.Context) *model.Prefix {
 	s := m.s
+	format := m.model.Info().Edit
 	s.mu.Lock()
-	p := s.talk.prefix
+	p := s.talk.prefixes[format]
+	if p == nil && len(s.talk.prefixes) > 0 {
+		p = &model.Prefix{System: s.talk.system, Tools: described(s.talk.tools, format)}
+		s.talk.prefixes[format] = p
+	}
 	s.mu.Unlock()
 	if p != nil {
 		return p
 	}
-	p = &model.Prefix{System: instructions}
-	api := m.model.Info().API
+	system, api := instructions, m.model.Info().API
 	if own := s.acp.SystemPrompt(); own != nil {
 		text := strings.Join(promptTexts(own.Content), "\n\n")
 		if own.Mode == acpv2.SystemPromptModeAppend {
 			text = instructions + "\n\n" + text
 		}
-		p.System = text
+		system = text
 	}
 	tools := append(m.ownTools(), m.mcpTools(ctx)...)
-	p.Tools = described(tools)
+	p = &model.Prefix{System: system, Tools: described(tools, format)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() == nil { // or else servers may not have been asked
-		s.talk.prefix = p
+		s.talk.prefixes = map[model.EditFormat]*model.Prefix{format: p}
 	}
-	s.talk.tools, s.talk.api = tools, api
+	s.talk.tools, s.talk.system, s.talk.api = tools, system, api
 	return p
-}
-
-// described returns tools as requests to a model have them.
-func described(tools []modelTool) (all []model.Tool) {
-	for _, t := range tools {
-		all = append(all, model.Tool{Name: t.Name, Description: t.About, Schema: t.Schema})
-	}
-	return all
 }
 
 // The methods of [loop.Host].
@@ -404,17 +350,14 @@ func (m *modelTurn) Bill(e *model.Spent, like model.Usage) model.Usage {
 // Lost counts what Bill has returned.
 func (m *modelTurn) Lost(u model.Usage) { m.bill(u, true) }
 
-// ownTools returns the agent's own tools: those that the client and the model can use.
+// ownTools returns the agent's own tools that the client can use.
 func (m *modelTurn) ownTools() []modelTool {
-	patches := m.model.Info().Edit == model.EditPatch
 	asks := m.s.acp.Conn().Capabilities().Elicitation != nil
 	var all []modelTool
 	for _, t := range modelTools() {
-		switch {
-		case t.Name == tool.Edit.Name && patches, t.Name == tool.Patch.Name && !patches, t.Name == tool.Ask.Name && !asks:
-			continue
+		if t.Name != tool.Ask.Name || asks {
+			all = append(all, t)
 		}
-		all = append(all, t)
 	}
 	return all
 }
@@ -426,9 +369,11 @@ func (m *modelTurn) tools() []modelTool {
 	return m.s.talk.tools
 }
 
+// find returns a tool of the session, also one that the model is not offered: before another
+// one it may have been.
 func (m *modelTurn) find(name string) (modelTool, bool) {
 	for _, t := range m.tools() {
-		if t.Name == name {
+		if t.Name == name || t.Text != nil && t.Text.Name == name {
 			return t, true
 		}
 	}
@@ -461,19 +406,20 @@ func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult
 	t, ok := m.find(u.Name)
 	if !ok {
 		var names []string
-		for _, t := range m.tools() {
+		for _, t := range described(m.tools(), m.model.Info().Edit) {
 			names = append(names, t.Name)
 		}
 		return m.misused(u, "There is no tool %q. The tools are: %s.", prose.OneLine(u.Name, 60), strings.Join(names, ", "))
 	}
-	if u.Malformed {
-		return m.misused(u, "The input is not JSON. Write it again.")
+	input, err := t.read(u)
+	if patch, ok := tool.AsPatch(t.Tool, u.Input); err != nil && ok {
+		t.Tool, input, err = tool.Patch, patch, nil
 	}
-	if err := t.check(u.Input); err != nil {
+	if err != nil {
 		return m.misused(u, "%s.", prose.Sentence(prose.Error(err)))
 	}
 	env := &modelEnv{scribe: m.scribe, id: u.ID, drafts: &m.drafts}
-	got, err := t.Run(ctx, env, u.Input)
+	got, err := t.Run(ctx, env, input)
 	if err != nil {
 		return m.misused(u, "%s.", prose.Sentence(prose.Error(err)))
 	}

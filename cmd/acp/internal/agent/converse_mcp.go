@@ -392,7 +392,7 @@ func (m *modelTurn) recheck() {
 	m.s.mu.Lock()
 	defer m.s.mu.Unlock()
 	t := &m.s.talk
-	if t.prefix == nil || t.served == nil || t.api == info.API {
+	if len(t.prefixes) == 0 || t.served == nil || t.api == info.API {
 		return
 	}
 	t.api = info.API

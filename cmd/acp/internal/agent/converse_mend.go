@@ -18,10 +18,10 @@ func (m *modelTurn) Fewer(why *model.Error) *model.Prefix {
 	m.s.mu.Lock()
 	defer m.s.mu.Unlock()
 	own, listed := split(m.s.talk.tools)
-	if m.s.talk.prefix == nil || len(listed) == 0 {
+	if len(m.s.talk.prefixes) == 0 || len(listed) == 0 {
 		return nil
 	}
-	return &model.Prefix{System: m.s.talk.prefix.System, Tools: described(append(own, m.found()...))}
+	return &model.Prefix{System: m.s.talk.system, Tools: described(append(own, m.found()...), m.model.Info().Edit)}
 }
 
 // split returns the tools that are the agent's own, and those of MCP servers that are listed.
@@ -44,7 +44,7 @@ func (m *modelTurn) Mend(r *loop.Mended) {
 		own, listed := split(s.talk.tools)
 		s.talk.served.hidden = append(s.talk.served.hidden, listed...)
 		s.talk.tools = append(own, m.found()...)
-		s.talk.prefix = r.Prefix
+		s.talk.prefixes = map[model.EditFormat]*model.Prefix{m.model.Info().Edit: r.Prefix}
 		s.mu.Unlock()
 	}
 	if len(r.Messages) > 0 {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -179,7 +180,14 @@ func TestFirstRequest(t *testing.T) {
 		})
 		k.tell("hi")
 		p := w.requests[0].Prefix
-		tools, err := json.Marshal(p.Tools)
+		var offered []model.Tool
+		for _, t := range p.Tools {
+			if t.Text != nil { // it is sent in one form or the other
+				t = model.Tool{Name: t.Text.Name, Description: t.Text.About + t.Text.Grammar}
+			}
+			offered = append(offered, t)
+		}
+		tools, err := json.Marshal(offered)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -378,8 +386,9 @@ say Sorry.
 	k.tell("Do something.")
 	contains(t, w.last(),
 		`There is no tool "fly". The tools are: read, search, find, edit, write, run, job, plan, fetch.`,
-		`does not fit the schema of read`, `pfad`,
-		"The input is not JSON. Write it again.",
+		`does not fit the schema of read: path is missing: write {"path":"FILE",`,
+		"`5`: there is no such file.",
+		"The input is not JSON: write it again, with quotes and line ends in its texts escaped.",
 		"missing.go",
 		"Cannot be found: the path is empty",
 	)
@@ -447,4 +456,39 @@ func TestLimits(t *testing.T) {
 	}
 	contains(t, k.taken(), "usage: 1000000 of 2000000", "this prompt has cost 3.00 USD, which is the limit")
 	strict(t, w.requests[len(w.requests)-1].Messages)
+}
+
+// TestToolsFollowModel: another model gets the tool for changes that it was trained on; all
+// else stays, and what the first model has cached is there when it comes back.
+func TestToolsFollowModel(t *testing.T) {
+	w, with := scripted(t, "say one\n---\nsay two\n---\nuse edit {\"path\":\"main.go\",\"edits\":[{\"old\":\"one\",\"new\":\"1\"}]}\n---\nsay three\n---\nsay four")
+	k := start(t, 2, with)
+	trained := func(format model.EditFormat) {
+		i := w.Info()
+		i.Edit = format
+		w.Model.(*scripts.Model).Is = i
+	}
+	k.tell("/mode auto")
+	k.tell("a")
+	trained(model.EditPatch)
+	k.tell("b")
+	k.tell("c") // calls the tool of before, as its own past does
+	trained(model.EditReplace)
+	k.tell("d")
+	names := func(n int) (all []string) {
+		for _, t := range w.requests[n].Prefix.Tools {
+			all = append(all, t.Name)
+		}
+		return all
+	}
+	one, two := names(0), names(1)
+	if !slices.Contains(one, "edit") || slices.Contains(one, "patch") || slices.Contains(two, "edit") || !slices.Contains(two, "patch") {
+		t.Errorf("the tools are %v and then %v", one, two)
+	}
+	if w.requests[1].Prefix != w.requests[3].Prefix || w.requests[0].Prefix != w.requests[4].Prefix {
+		t.Error("a beginning was made twice")
+	}
+	if !strings.Contains(k.read("main.go"), "println(\"1\")") {
+		t.Error("the tool of before was not found")
+	}
 }

@@ -86,6 +86,9 @@ func modelAt(at string) (model.Model, error) {
 		return ollama.New(ollama.Config{Info: info, URL: url, Client: client})
 	case "openai":
 		return openai.NewChat(openai.Config{Info: info, URL: url + "/v1", Key: "key-of-a-test", Client: client, Dialect: openai.Dialects["openai"]})
+	case "patches": // with a tool that takes a text
+		info.Edit, info.Texts = model.EditPatch, true
+		fallthrough
 	case "responses":
 		return openai.NewResponses(openai.Config{Info: info, URL: url + "/v1", Key: "key-of-a-test", Client: client})
 	}

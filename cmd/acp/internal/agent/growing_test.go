@@ -11,7 +11,7 @@ import (
 // next one, each request begins with all bytes of the one before up to the end of its
 // messages, in each interface. Nothing else is asked: no titles, no summaries.
 func TestGrowingRequests(t *testing.T) {
-	for _, api := range []string{"messages", "responses", "chat"} {
+	for _, api := range []string{"messages", "responses", "chat", "patches"} {
 		t.Run(api, func(t *testing.T) {
 			service := standin.New(standin.Options{Strict: true, Script: counting})
 			defer service.Close()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,7 +32,7 @@ func TestKilledConversation(t *testing.T) {
 	}
 	n := *kills
 	if !long.All() {
-		n = min(n, 4)
+		n = min(n, 5)
 	}
 	var script strings.Builder
 	script.WriteString("pace 2ms\nsay I read first.\nuse read {\"path\":\"main.go\"}\nuse read {\"path\":\"doc/notes.txt\"}\n")
@@ -40,7 +41,7 @@ func TestKilledConversation(t *testing.T) {
 	}
 	script.WriteString("---\nsay Done.\n")
 	// Each interface, with a service that refuses what the real ones refuse.
-	apis := []string{"", "messages", "responses", "chat"}
+	apis := []string{"", "messages", "responses", "chat", "patches"}
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 9))
 	ends := map[string]int{}
 	for i := range n {
@@ -162,8 +163,13 @@ func counting(r *standin.Request) standin.Step {
 	}
 	i := r.Answers - 1
 	edit := []map[string]any{{"old": fmt.Sprintf("n=%d;", i), "new": fmt.Sprintf("n=%d;", i+1)}}
+	change := call("edit", map[string]any{"path": "count.txt", "edits": edit})
+	if slices.Contains(r.Tools, "apply_patch") {
+		text := fmt.Sprintf("*** Begin Patch\n*** Update File: count.txt\n@@\n-n=%d;\n+n=%d;\n*** End Patch\n", i, i+1)
+		change = standin.Call{Name: "apply_patch", Args: text}
+	}
 	return standin.Step{Thought: fmt.Sprintf("%d comes next.", i+1), Text: []string{fmt.Sprintf("Now I count to %d.", i+1)}, Calls: []standin.Call{
-		call("edit", map[string]any{"path": "count.txt", "edits": edit}),
+		change,
 		call("read", map[string]any{"path": "count.txt"}), call("run", map[string]any{"command": "true"}),
 	}}
 }

@@ -145,7 +145,10 @@ func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Qu
 	once := !w.reaches(forApprovers)
 	switch {
 	case mode == modeReadOnly && q.About != tool.AboutRead && q.About != tool.AboutSearch:
-		return &tool.Refusal{Why: "Not done: the session is in read-only mode. Change that with /mode ask."}
+		return &tool.Refusal{
+			Why:  "Not done: the session is in read-only mode. Change that with /mode ask.",
+			Told: "Not done: the user allows only reading in this session. Read what you need, and say what you would change.",
+		}
 	case tool.Restricts(v), once:
 	case mode == modeFull:
 		return nil
@@ -153,7 +156,10 @@ func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Qu
 	case mode == modeAuto && q.About == tool.AboutEdit, known && answer:
 		return nil
 	case known:
-		return &tool.Refusal{Why: "Not done: you said to always reject this in the session. Choosing a mode, for example with /mode ask, forgets that."}
+		return &tool.Refusal{
+			Why:  "Not done: you said to always reject this in the session. Choosing a mode, for example with /mode ask, forgets that.",
+			Told: "Not done: the user said no to all of this kind in the session. Do it in another way, or say what is left.",
+		}
 	}
 	if guards {
 		p.Description = strings.TrimSpace(p.Description + " Other programs go by " + prose.Inline(name) + ", so this is asked each time.")
@@ -189,9 +195,14 @@ func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Qu
 	case d.Allowed:
 		return nil
 	case d.Cancelled:
-		return &tool.Refusal{Why: "Not done: the question was dismissed without an answer."}
+		return &tool.Refusal{
+			Why:  "Not done: the question was dismissed without an answer.",
+			Told: "Not done: the user did not answer whether it may be done. Do something else, or say what is left.",
+		}
 	}
-	return &tool.Refusal{Why: "Not done: you rejected it."}
+	return &tool.Refusal{
+		Why: "Not done: you rejected it.", Told: "Not done: the user said no. Do something else, or ask what the user wants instead.",
+	}
 }
 
 // judge returns what the rules say about something that the session is about to do.
@@ -209,5 +220,6 @@ func (s *session) restricted() bool { return s.agent.policy != nil && s.agent.po
 
 // forbidden is why something is not done that a rule denies.
 func forbidden(v acphost.Verdict) *tool.Refusal {
-	return &tool.Refusal{Why: "Not done: the rule " + prose.Inline(prose.OneLine(v.Rule, 200)) + " forbids it."}
+	why := "Not done: the rule " + prose.Inline(prose.OneLine(v.Rule, 200)) + " forbids it."
+	return &tool.Refusal{Why: why, Told: why + " Do something else, or say what is left."}
 }

@@ -23,11 +23,12 @@ type conversation struct {
 	usage    model.Usage      // of all answers, with their cost
 	cost     float64
 	requests int
-	window   int           // tokens of the last request and its answer
-	prefix   *model.Prefix // of its requests; nil before the first
-	tools    []modelTool   // those of prefix
-	served   *toolbox      // what MCP servers have; nil before they were asked
-	api      model.API     // of the model whose tools were looked at last
+	window   int                                // tokens of the last request and its answer
+	prefixes map[model.EditFormat]*model.Prefix // of its requests; none before the first
+	tools    []modelTool                        // those of all prefixes
+	system   string                             // the instructions of all prefixes
+	served   *toolbox                           // what MCP servers have; nil before they were asked
+	api      model.API                          // of the model whose tools were looked at last
 	meter    window.Meter
 	cache    cache
 	doubt    int           // tokens of the last answer, if the server may not have read all of the request; or 0

@@ -48,6 +48,7 @@ type Info struct {
 	Parallel bool // one answer may ask for several tools
 	Efforts  []string
 	Edit     EditFormat
+	Texts    bool  // tools may take their input as a text: see TextForm
 	CacheMin int   // a request with fewer tokens is never cached; 0 is unknown
 	Price    Price // zero if it is not known
 }
@@ -137,6 +138,17 @@ type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // the JSON schema of its input, an object
+	Text        *TextForm       // nil if the input is always an object
+}
+
+// A TextForm is the input of a tool as one text instead of an object, under a name that
+// models were trained on. Interfaces and models that have no such form use the schema; a
+// [ToolUse] is the same in both.
+type TextForm struct {
+	Name    string
+	About   string // instead of the description
+	Member  string // of the object that is the text
+	Grammar string // of the text, as Lark writes it
 }
 
 // Encoded returns the prefix in the form of an interface, which encode makes the first

@@ -163,6 +163,7 @@ type Refusal struct {
 	How    How   // in which way it was found then
 	Own    bool  // the model itself has changed what was there
 	Near   *Region
+	Anchor string // of a patch: the @@ line that the reason is about, if it is about one
 	file   string // that a patch is about
 }
 
@@ -171,6 +172,9 @@ func (r *Refusal) Error() string {
 	which := "the old text"
 	switch {
 	case r.file != "":
+		if said := r.hunkError(); said != "" {
+			return said
+		}
 		which = fmt.Sprintf("%s: hunk %d: the old text", r.file, r.Index+1)
 	case r.Of > 1:
 		which = fmt.Sprintf("edit %d of %d: the old text", r.Index+1, r.Of)
@@ -181,15 +185,7 @@ func (r *Refusal) Error() string {
 	case Unchanged:
 		return which + " is the same as the new one"
 	case Ambiguous:
-		lines := make([]string, 0, maxPlaces+1)
-		for _, l := range r.Lines[:min(len(r.Lines), maxPlaces)] {
-			lines = append(lines, fmt.Sprint(l))
-		}
-		if len(r.Lines) > maxPlaces {
-			lines = append(lines, "…")
-		}
-		s := fmt.Sprintf("%s is in the file %d times, at lines %s: give more of what surrounds it",
-			which, len(r.Lines), strings.Join(lines, ", "))
+		s := fmt.Sprintf("%s is in the file %d times, at lines %s: give more of what surrounds it", which, len(r.Lines), placesOf(r.Lines))
 		if r.How != Exact {
 			s += fmt.Sprintf(" (it is there but for its %s)", r.How)
 		}
@@ -234,7 +230,7 @@ func apply(text string, e Edit, known knowledge) (string, Change, *Refusal) {
 	found, how := f.exactly(e.Old)
 	if len(found) == 0 {
 		if at, ok := known.Made(e.Old, e.New); ok {
-			return text, Change{How: Already, Line: at.From - known.skip}, nil
+			return text, Change{How: Already, Line: at.From}, nil
 		}
 		var refusal *Refusal
 		if found, how, refusal = f.guess(e, known); refusal != nil {

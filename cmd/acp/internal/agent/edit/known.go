@@ -6,10 +6,9 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 )
 
-// knowledge is what a model knows of a text that is the rest of a file.
+// knowledge is what a model knows of a file.
 type knowledge struct {
 	*served.File
-	skip     int  // lines of the file before the text
 	anchored bool // the model has said what comes before
 }
 
@@ -92,7 +91,7 @@ func (f *file) doubt(e Edit, found []place, known knowledge) *Refusal {
 		}
 	}
 	from := f.lineAt(p.from)
-	if n := f.lineAt(max(p.from, p.to-1)) - from + 1; known.Lost() && !known.Has(from+known.skip, n) {
+	if n := f.lineAt(max(p.from, p.to-1)) - from + 1; known.Lost() && !known.Has(from, n) {
 		return &Refusal{Reason: Forgotten, Near: f.region(from-1, n)}
 	}
 	return nil
@@ -136,14 +135,22 @@ func (f *file) guess(e Edit, known knowledge) ([]place, How, *Refusal) {
 		if len(found) > 1 && !e.All {
 			break // which is refused anyway
 		}
-		if !known.Has(p.first+known.skip+1, p.n) {
-			if known.Lost() {
-				return nil, "", &Refusal{Reason: Forgotten, How: how, Near: f.region(p.first, p.n)}
-			}
-			return nil, "", &Refusal{Reason: Unknown, How: how, Near: f.region(p.first, p.n)}
+		if refusal := f.unread(p, how, known); refusal != nil {
+			return nil, "", refusal
 		}
 	}
 	return found, how, nil
+}
+
+// unread returns why a place that is not as it was written does not count: the model does not know it.
+func (f *file) unread(p place, how How, known knowledge) *Refusal {
+	switch {
+	case known.Has(p.first+1, p.n):
+		return nil
+	case known.Lost():
+		return &Refusal{Reason: Forgotten, How: how, Near: f.region(p.first, p.n)}
+	}
+	return &Refusal{Reason: Unknown, How: how, Near: f.region(p.first, p.n)}
 }
 
 // linesOf returns the lines of a place, with plain ends.
@@ -159,7 +166,7 @@ func (f *file) linesOf(p place) string {
 // changed refuses an old text that has gone, and shows what is in its place.
 func (f *file) changed(old string, g served.Gone, known knowledge) *Refusal {
 	n := min(maxNear/2, strings.Count(old, "\n")+1)
-	from := max(0, min(g.At-known.skip, len(f.lines))-1-context)
+	from := max(0, min(g.At, len(f.lines))-1-context)
 	return &Refusal{Reason: Changed, Own: !g.Unseen, Near: f.region(from, min(n+2*context, len(f.lines)-from))}
 }
 

@@ -1,7 +1,12 @@
 package edit
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/goacp/acp/cmd/acp/internal/agent/served"
@@ -10,7 +15,7 @@ import (
 // A Patch changes files in the form that some models were trained on (“V4A”): a text
 // between the lines *** Begin Patch and *** End Patch that adds, deletes, updates and moves
 // files. Lines of an update begin with a blank, a minus or a plus; @@ names something that
-// comes before.
+// comes before. A diff of git is read as well.
 type Patch struct{ Files []FilePatch }
 
 // A FilePatch is what happens to one file.
@@ -19,7 +24,7 @@ type FilePatch struct {
 	Do   Action
 	To   string // where an updated file is moved; "" if it stays
 	Text string // of a file that is added
-	// Hunks are the places of an update, from the beginning to the end.
+	// Hunks are the places of an update. A file that is deleted may have one that is its text.
 	Hunks []Hunk
 }
 
@@ -39,6 +44,11 @@ type Hunk struct {
 	Old   []string // what is there: what stays and what goes
 	New   []string // what stays and what comes
 	End   bool     // the place is the end of the file
+	// Numbered says that the hunk has the line numbers of a diff. After is then what git found
+	// above the place, or nothing.
+	Numbered bool
+	// OldBare and NewBare say that the last line had, and will have, no line end.
+	OldBare, NewBare bool
 }
 
 // Bounds of a patch.
@@ -48,40 +58,136 @@ const (
 )
 
 // ParsePatch reads a patch. What stands before and after it, such as the quotes of a shell,
-// is ignored. Errors name the line.
+// is ignored; its first and its last line may be missing. Errors name the line, and say what
+// is wanted instead.
 func ParsePatch(text string) (*Patch, error) {
-	lines := strings.Split(unix(text), "\n")
-	first := 0
-	for first < len(lines) && strings.TrimSpace(lines[first]) != "*** Begin Patch" {
-		first++
+	p := &patchParser{lines: strings.Split(strings.TrimPrefix(unix(text), "\ufeff"), "\n")}
+	if !p.begin() {
+		if p.diff() {
+			return p.diffs()
+		}
+		return nil, errors.New("the line *** Begin Patch is missing: write *** Begin Patch, *** Update File: PATH, @@, " +
+			"the lines with a blank, - or + in front, *** End Patch")
 	}
-	if first == len(lines) {
-		return nil, fmt.Errorf("the line *** Begin Patch is missing")
-	}
-	p := &patchParser{lines: lines, at: first + 1}
 	return p.parse()
 }
 
 // A patchParser reads a patch line by line.
 type patchParser struct {
 	lines []string
-	at    int
+	at    int // the line that is read
 	patch Patch
 	hunks int
+	ended bool // *** End Patch is somewhere below
 }
 
 func (p *patchParser) fail(format string, args ...any) error {
 	return fmt.Errorf("line %d of the patch: %s", p.at+1, fmt.Sprintf(format, args...))
 }
 
+// begin goes to the first line of the patch. Without *** Begin Patch that is the first
+// section, unless what comes before it is something else than a wrapping.
+func (p *patchParser) begin() bool {
+	for i, l := range p.lines {
+		if marker(strings.TrimSpace(l)) == "begin patch" {
+			p.at = i + 1
+			p.end()
+			return true
+		}
+	}
+	for i, l := range p.lines {
+		if _, _, ok := section(l); ok {
+			p.at = i
+			p.end()
+			return true
+		}
+	}
+	return false
+}
+
+// end finds the last line. If it is missing, what closes a wrapping is cut off: the word of
+// a heredoc, or the end of a block of Markdown.
+func (p *patchParser) end() {
+	for _, l := range p.lines[p.at:] {
+		if marker(l) == "end patch" {
+			p.ended = true
+			return
+		}
+	}
+	words := map[string]bool{"```": true, "~~~": true}
+	for _, l := range p.lines[:p.at] {
+		if m := heredoc.FindStringSubmatch(l); m != nil {
+			words[m[1]] = true
+		}
+	}
+	n := len(p.lines)
+	for n > p.at && (strings.TrimSpace(p.lines[n-1]) == "" || words[strings.TrimSpace(p.lines[n-1])]) {
+		n--
+	}
+	p.lines = p.lines[:n]
+}
+
+var heredoc = regexp.MustCompile(`<<-?\s*['"]?([^\s'"<>|&;()]+)['"]?`)
+
+// marker returns what a line of three stars and some words says, in lower case; "" if it is
+// not one.
+func marker(l string) string {
+	rest, ok := strings.CutPrefix(l, "***")
+	if !ok {
+		return ""
+	}
+	return strings.ToLower(strings.Join(strings.Fields(rest), " "))
+}
+
+var sections = regexp.MustCompile(
+	`(?i)^\*\*\*\s*(` + strings.Join(slices.Sorted(maps.Keys(sectionWords)), "|") + `)\s+file:\s*(.*)$`)
+
+// sectionWords are those that a section begins with, and what they mean.
+var sectionWords = map[string]string{
+	"add": "add", "create": "add", "new": "add", "delete": "delete", "remove": "delete",
+	"update": "update", "modify": "update", "edit": "update", "move": "move", "rename": "move",
+}
+
+// section reads the first line of what happens to a file.
+func section(l string) (do, path string, ok bool) {
+	m := sections.FindStringSubmatch(strings.TrimRight(l, " \t"))
+	if m == nil {
+		return "", "", false
+	}
+	return sectionWords[strings.ToLower(m[1])], unquoted(m[2]), true
+}
+
+var moved = regexp.MustCompile(`(?i)^\*\*\*\s*(?:(?:move|rename)d?\s+to|to|move\s+file):\s*(.*)$`)
+
+// movedTo reads a line that says where a file goes.
+func movedTo(l string) (string, bool) {
+	m := moved.FindStringSubmatch(strings.TrimRight(l, " \t"))
+	if m == nil || strings.Contains(m[1], "->") {
+		return "", false
+	}
+	return unquoted(m[1]), true
+}
+
+// unquoted returns a path without quotes or backticks around it.
+func unquoted(path string) string {
+	path = strings.TrimSpace(path)
+	if n := len(path); n > 2 && path[0] == path[n-1] && strings.IndexByte("\"'`", path[0]) >= 0 {
+		return path[1 : n-1]
+	}
+	return path
+}
+
 func (p *patchParser) parse() (*Patch, error) {
 	for ; p.at < len(p.lines); p.at++ {
 		l := strings.TrimRight(p.lines[p.at], " \t")
-		if l == "*** End Patch" {
-			if len(p.patch.Files) == 0 {
-				return nil, p.fail("the patch is empty")
+		switch marker(l) {
+		case "end patch":
+			if !p.again() {
+				return p.done()
 			}
-			return &p.patch, nil
+			continue
+		case "begin patch":
+			continue
 		}
 		if l == "" {
 			continue
@@ -90,7 +196,62 @@ func (p *patchParser) parse() (*Patch, error) {
 			return nil, err
 		}
 	}
-	return nil, p.fail("the line *** End Patch is missing")
+	return p.done()
+}
+
+// again goes to a patch that follows the one that has ended, if there is one.
+func (p *patchParser) again() bool {
+	for i := p.at + 1; i < len(p.lines); i++ {
+		if _, _, ok := section(p.lines[i]); ok || marker(p.lines[i]) == "begin patch" {
+			p.at = i - 1
+			return true
+		}
+	}
+	return false
+}
+
+// done returns the patch, with one section for each file.
+func (p *patchParser) done() (*Patch, error) {
+	if len(p.patch.Files) == 0 {
+		return nil, p.fail("the patch is empty: add a section such as *** Update File: PATH")
+	}
+	merged := Patch{}
+	known := map[string]int{}
+	for _, f := range p.patch.Files {
+		key := path.Clean(strings.ReplaceAll(f.Path, `\`, "/"))
+		if i, ok := known[key]; ok && f.Do == Update {
+			if merged.Files[i].put(f) {
+				continue
+			}
+		}
+		known[key] = len(merged.Files)
+		merged.Files = append(merged.Files, f)
+	}
+	return &merged, nil
+}
+
+// put makes a further section of a file part of the first one. It reports false if the two
+// do not go together.
+func (f *FilePatch) put(more FilePatch) bool {
+	switch {
+	case f.To != "" && more.To != "" && f.To != more.To:
+		return false
+	case f.Do == Update:
+		f.Hunks = append(f.Hunks, more.Hunks...)
+	case f.Do == Add && more.To == "":
+		own := (*served.File)(nil).At(f.Text)
+		text, _, err := ApplyHunks(f.Path, f.Text, more.Hunks, own.Shown(1, own.Lines()))
+		if err != nil {
+			return false
+		}
+		f.Text = text
+	default:
+		return false
+	}
+	if more.To != "" {
+		f.To = more.To
+	}
+	return true
 }
 
 // file reads what happens to one file.
@@ -98,31 +259,62 @@ func (p *patchParser) file(l string) error {
 	if len(p.patch.Files) == MaxFiles {
 		return p.fail("a patch has at most %d files", MaxFiles)
 	}
-	f := FilePatch{}
-	for prefix, do := range map[string]Action{"*** Add File: ": Add, "*** Delete File: ": Delete, "*** Update File: ": Update} {
-		if path, ok := strings.CutPrefix(l, prefix); ok {
-			f.Do, f.Path = do, strings.TrimSpace(path)
+	do, path, ok := section(l)
+	if !ok || path == "" {
+		if isDiff(p.lines[p.at:]) {
+			return p.diffFile()
 		}
-	}
-	if f.Path == "" {
 		return p.fail("*** Add File: PATH, *** Delete File: PATH or *** Update File: PATH is wanted, not %q", head(l))
 	}
+	f := FilePatch{Path: path, Do: Action(do)}
 	var err error
-	switch f.Do {
-	case Add:
+	switch do {
+	case "add":
 		f.Text, err = p.added()
-	case Update:
-		if to, ok := strings.CutPrefix(p.peek(), "*** Move to: "); ok {
-			p.at++
-			f.To = strings.TrimSpace(to)
-		}
+	case "delete":
 		f.Hunks, err = p.update()
-		if err == nil && len(f.Hunks) == 0 && f.To == "" {
-			err = p.fail("the update of %s changes nothing", f.Path)
+	case "update", "move":
+		f.Do = Update
+		if from, to, ok := strings.Cut(path, "->"); ok && do == "move" {
+			f.Path, f.To = unquoted(from), unquoted(strings.TrimPrefix(to, ">"))
+		} else if to, ok := movedTo(p.peek()); ok {
+			p.at++
+			f.To = to
+		}
+		if do == "move" && f.To == "" {
+			return p.fail("it is not said where %s goes: add the line *** Move to: PATH", f.Path)
+		}
+		p.names()
+		f.Hunks, err = p.update()
+		if err == nil && idle(f.Hunks) && f.To == "" {
+			err = p.fail("the update of %s changes nothing: add lines that begin with - or +", f.Path)
 		}
 	}
 	p.patch.Files = append(p.patch.Files, f)
 	return err
+}
+
+// idle reports whether hunks change nothing.
+func idle(hunks []Hunk) bool {
+	return !slices.ContainsFunc(hunks, func(h Hunk) bool { return !h.idle() })
+}
+
+// idle reports whether a hunk only names a place.
+func (h *Hunk) idle() bool { return slices.Equal(h.Old, h.New) && h.OldBare == h.NewBare }
+
+// names passes over the names that a diff has before its first place.
+func (p *patchParser) names() {
+	for i := p.at + 1; i+1 < len(p.lines) && i < p.at+8; i++ {
+		l := p.lines[i]
+		switch {
+		case strings.HasPrefix(l, "diff --git "), strings.HasPrefix(l, "index "), l == "":
+		case strings.HasPrefix(l, "--- ") && strings.HasPrefix(p.lines[i+1], "+++ "):
+			p.at = i + 1
+			return
+		default:
+			return
+		}
+	}
 }
 
 // peek returns the next line, or an empty one.
@@ -135,81 +327,159 @@ func (p *patchParser) peek() string {
 
 // over reports whether the next line is none of this file.
 func (p *patchParser) over() bool {
-	l := strings.TrimRight(p.peek(), " \t")
-	return p.at+1 >= len(p.lines) || l == "*** End Patch" || strings.HasPrefix(l, "*** Add File: ") || strings.HasPrefix(l, "*** Delete File: ") || strings.HasPrefix(l, "*** Update File: ")
+	if p.at+1 >= len(p.lines) {
+		return true
+	}
+	l := p.peek()
+	if m := marker(l); m == "end patch" && p.ended || m == "begin patch" {
+		return true
+	}
+	_, _, ok := section(l)
+	return ok || strings.HasPrefix(l, "diff --git ")
 }
 
-// added reads the text of a file that is added.
+// added reads the text of a file that is added. An empty line among others needs no plus. If
+// no line has one, the lines are the text as they are.
 func (p *patchParser) added() (string, error) {
-	var b strings.Builder
+	from := p.at + 1
+	plus, plain := 0, -1
 	for !p.over() {
 		p.at++
-		l := p.lines[p.at]
-		body, ok := strings.CutPrefix(l, "+")
-		if !ok && strings.TrimSpace(l) != "" {
-			return "", p.fail("each line of a file that is added begins with a plus, not %q", head(l))
+		switch l := p.lines[p.at]; {
+		case strings.HasPrefix(l, "+"):
+			plus++
+		case marker(l) == "end of file", strings.HasPrefix(l, `\ No newline`), strings.TrimSpace(l) == "":
+		case plain < 0:
+			plain = p.at
 		}
-		if ok {
-			b.WriteString(body)
-			b.WriteByte('\n')
+	}
+	if plus > 0 && plain >= 0 {
+		p.at = plain
+		return "", p.fail("each line of a file that is added begins with a plus, not %q", head(p.lines[plain]))
+	}
+	lines := p.lines[from : p.at+1]
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
+		lines = lines[:len(lines)-1]
+	}
+	var b strings.Builder
+	bare := false
+	for _, l := range lines {
+		if marker(l) == "end of file" {
+			continue
 		}
+		if bare = strings.HasPrefix(l, `\ No newline`); bare {
+			continue
+		}
+		if plus > 0 {
+			l = strings.TrimPrefix(strings.TrimLeft(l, " \t"), "+")
+		}
+		b.WriteString(l)
+		b.WriteByte('\n')
+	}
+	if bare {
+		return strings.TrimSuffix(b.String(), "\n"), nil
 	}
 	return b.String(), nil
 }
 
 // update reads the places of a file that is updated.
 func (p *patchParser) update() ([]Hunk, error) {
-	var hunks []Hunk
-	var h Hunk
-	flush := func() error {
-		if len(h.Old)+len(h.New) > 0 {
-			if p.hunks++; p.hunks > MaxHunks {
-				return p.fail("a patch has at most %d places", MaxHunks)
-			}
-			hunks = append(hunks, h)
-			h = Hunk{}
-		}
-		return nil
-	}
+	h := &hunkReader{p: p}
 	for !p.over() {
 		p.at++
-		l := p.lines[p.at]
-		if strings.TrimRight(l, " \t") == "*** End of File" {
-			h.End = true
-			if err := flush(); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if after, ok := strings.CutPrefix(l, "@@"); ok {
-			if err := flush(); err != nil {
-				return nil, err
-			}
-			if after = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(after), "@@")); after != "" {
-				h.After = append(h.After, after)
-			}
-			continue
-		}
-		if l == "" { // the blank at the beginning of an empty line is often left out
-			l = " "
-		}
-		switch l[0] {
-		case ' ':
-			h.Old, h.New = append(h.Old, l[1:]), append(h.New, l[1:])
-		case '-':
-			h.Old = append(h.Old, l[1:])
-		case '+':
-			h.New = append(h.New, l[1:])
-		default:
-			return nil, p.fail("each line of an update begins with a blank, a minus, a plus or @@, not %q", head(l))
+		if err := h.line(p.lines[p.at]); err != nil {
+			return nil, err
 		}
 	}
 	// Empty lines before the next file are none of the update's.
-	for n := len(h.Old); n > 0 && len(h.New) > 0 && h.Old[n-1] == "" && h.New[len(h.New)-1] == "" && p.lines[p.at] == ""; n = len(h.Old) {
-		h.Old, h.New = h.Old[:n-1], h.New[:len(h.New)-1]
-		p.at--
+	h.trim()
+	return h.all, h.flush()
+}
+
+// A hunkReader reads the places of an update, line by line.
+type hunkReader struct {
+	p     *patchParser
+	all   []Hunk
+	h     Hunk
+	last  byte // what the last line began with
+	empty int  // how many of the last lines were empty, without a blank
+}
+
+func (r *hunkReader) flush() error {
+	if len(r.h.Old)+len(r.h.New) > 0 {
+		if r.p.hunks++; r.p.hunks > MaxHunks {
+			return r.p.fail("a patch has at most %d places", MaxHunks)
+		}
+		r.all = append(r.all, r.h)
+		r.h = Hunk{}
 	}
-	return hunks, flush()
+	r.last, r.empty = 0, 0
+	return nil
+}
+
+// trim cuts empty lines off the end of the place.
+func (r *hunkReader) trim() {
+	for ; r.empty > 0 && len(r.h.Old) > 0 && len(r.h.New) > 0; r.empty-- {
+		r.h.Old, r.h.New = r.h.Old[:len(r.h.Old)-1], r.h.New[:len(r.h.New)-1]
+	}
+}
+
+var lineNumbers = regexp.MustCompile(`^@@+[ \t]*-\d+(?:,\d+)?(?:[ \t]+\+\d+(?:,\d+)?)?[ \t]*(?:@@+)?(.*)$`)
+
+// line reads a line of a place.
+func (r *hunkReader) line(l string) error {
+	switch {
+	case marker(l) == "end of file":
+		r.trim()
+		r.h.End = true
+		return r.flush()
+	case strings.HasPrefix(l, "@@"):
+		r.trim()
+		if err := r.flush(); err != nil {
+			return err
+		}
+		r.anchor(l)
+		return nil
+	case strings.HasPrefix(l, `\ No newline`):
+		r.h.End = true
+		r.h.OldBare = r.h.OldBare || r.last != '+'
+		r.h.NewBare = r.h.NewBare || r.last != '-'
+		return nil
+	case l == "": // the blank at the beginning of an empty line is often left out
+		r.empty++
+		r.h.Old, r.h.New = append(r.h.Old, ""), append(r.h.New, "")
+		r.last = ' '
+		return nil
+	}
+	r.empty = 0
+	switch r.last = l[0]; r.last {
+	case '-':
+		r.h.Old = append(r.h.Old, l[1:])
+	case '+':
+		r.h.New = append(r.h.New, l[1:])
+	case ' ':
+		r.h.Old, r.h.New = append(r.h.Old, l[1:]), append(r.h.New, l[1:])
+	case '*':
+		if strings.HasPrefix(l, "*** ") {
+			return r.p.fail("each line of an update begins with a blank, a minus, a plus or @@, not %q", head(l))
+		}
+		fallthrough
+	default: // what has no mark stays, if it is there
+		r.h.Old, r.h.New = append(r.h.Old, l), append(r.h.New, l)
+	}
+	return nil
+}
+
+// anchor reads a line that begins with @@.
+func (r *hunkReader) anchor(l string) {
+	say := strings.TrimPrefix(l, "@@")
+	if m := lineNumbers.FindStringSubmatch(l); m != nil {
+		r.h.After, r.h.Numbered, say = nil, true, m[1]
+	}
+	say = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(say), "@@"))
+	if strings.Trim(say, ".…") != "" {
+		r.h.After = append(r.h.After, say)
+	}
 }
 
 func head(l string) string {
@@ -217,113 +487,4 @@ func head(l string) string {
 		return strings.ToValidUTF8(l[:80], "") + "…"
 	}
 	return l
-}
-
-// ApplyHunks makes the changes of an update to a text, one after the other: all of them or
-// none. The first place of each hunk is looked for after that of the one before. An error
-// is a [*Refusal]. known is what the model knows of the file; nil is nothing.
-func ApplyHunks(path, text string, hunks []Hunk, known *served.File) (string, []Change, error) {
-	b := begin(text, known)
-	done := 0 // what was changed ends there
-	for i, h := range hunks {
-		after, c, end, err := applyHunk(b.text, h, done, b.knows())
-		if err != nil {
-			err.Index, err.Of, err.file = i, len(hunks), path
-			return "", nil, err
-		}
-		done = end
-		b.step(after, c, h.edit())
-	}
-	return b.text, b.changes, nil
-}
-
-// edit is the change of whole lines that a hunk stands for.
-func (h Hunk) edit() Edit {
-	e := Edit{Old: strings.Join(h.Old, "\n") + "\n", New: strings.Join(h.New, "\n") + "\n"}
-	if len(h.New) == 0 {
-		e.New = ""
-	}
-	return e
-}
-
-// applyHunk changes one place of what follows the first bytes.
-func applyHunk(text string, h Hunk, from int, known *served.File) (after string, c Change, end int, refusal *Refusal) {
-	for _, a := range h.After {
-		at, ok := find(text, a, from)
-		if !ok {
-			return "", c, 0, &Refusal{Reason: Missing, Near: newFile(text).nearest(a + "\n")}
-		}
-		from = at
-	}
-	head, rest := text[:from], text[from:]
-	line := strings.Count(head, "\n")
-	if len(h.Old) == 0 { // lines that come after the line of @@, or at the end
-		now := strings.Join(h.New, "\n") + "\n"
-		if len(h.After) == 0 || h.End {
-			if text != "" && !strings.HasSuffix(text, "\n") {
-				now = "\n" + strings.TrimSuffix(now, "\n")
-			}
-			head, rest = text, ""
-		}
-		now = strings.ReplaceAll(now, "\n", newFile(text).end)
-		return head + now + rest, Change{How: Exact, Line: 1 + strings.Count(head, "\n"), Places: 1}, len(head) + len(now), nil
-	}
-	e := h.edit()
-	if h.End {
-		if last := lastPlace(rest, len(h.Old)); last > 0 {
-			head, rest = head+rest[:last], rest[last:]
-			line = strings.Count(head, "\n")
-		}
-	}
-	if e.Old == e.New {
-		return text, Change{How: Nothing, Line: line + 1}, from, nil
-	}
-	now, c, refusal := apply(rest, e, knowledge{known, line, len(h.After) > 0})
-	if refusal != nil {
-		for i := range refusal.Lines {
-			refusal.Lines[i] += line
-		}
-		if refusal.Near != nil {
-			refusal.Near.From += line
-		}
-		return "", c, 0, refusal
-	}
-	c.Line += line
-	// What follows the place is as long as it was.
-	f := newFile(rest)
-	end = len(head)
-	if c.How != Already {
-		at := f.lines[c.Line-line-1].from
-		end += at + len(strings.ReplaceAll(e.New, "\n", f.end))
-		end = min(end, len(head)+len(now))
-		end = strings.LastIndex((head + now)[:end], "\n") + 1
-	}
-	return head + now, c, end, nil
-}
-
-// find returns where the line after the first one that says something begins: whole lines
-// are tried before parts of them.
-func find(text, say string, from int) (int, bool) {
-	for _, same := range []func(l string) bool{
-		func(l string) bool { return strings.TrimSpace(l) == say },
-		func(l string) bool { return strings.Contains(folded(l), folded(say)) },
-	} {
-		at := from
-		for l := range strings.Lines(text[from:]) {
-			at += len(l)
-			if same(l) {
-				return at, true
-			}
-		}
-	}
-	return 0, false
-}
-
-// lastPlace returns where the last n lines begin.
-func lastPlace(text string, n int) int {
-	f := newFile(text)
-	if len(f.lines) < n {
-		return 0
-	}
-	return f.lines[len(f.lines)-n].from
 }

@@ -19,7 +19,7 @@ var Edit = Tool{
 	Name: "edit", Kind: acp.ToolKindEdit,
 	About: "Replaces texts in a file, one after another: all of them or none. Each old text must be in the file exactly once, unless all is set.",
 	Schema: json.RawMessage(`{"type":"object","properties":{` +
-		`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
+		`"path":{"type":"string"},` +
 		`"edits":{"type":"array","minItems":1,"items":{"type":"object","properties":{"old":{"type":"string"},"new":{"type":"string"},"all":{"type":"boolean"}},` +
 		`"required":["old","new"],"additionalProperties":false}},` +
 		`"all":{"type":"boolean","description":"replace the old texts wherever they are"}},` +
@@ -74,7 +74,7 @@ var Write = Tool{
 	Name: "write", Kind: acp.ToolKindEdit,
 	About: "Writes a file: a new one, or all of one that you have read to its end. Directories are made as needed.",
 	Schema: json.RawMessage(`{"type":"object","properties":{` +
-		`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
+		`"path":{"type":"string"},` +
 		`"text":{"type":"string","description":"all of the file"}},` +
 		`"required":["path","text"],"additionalProperties":false}`),
 	Run: runWrite,

@@ -22,7 +22,7 @@ const MaxFound = 500
 // Find names files, those that were changed last first.
 var Find = Tool{
 	Name: "find", Kind: acp.ToolKindSearch, Reads: true,
-	About: "Finds files by their names or paths, the latest change first; those that .gitignore names only with ignored.",
+	About: "Finds files by their names or paths, the latest change first.",
 	Schema: json.RawMessage(`{"type":"object","properties":{` +
 		`"glob":{"type":"string","description":"as in search; a directory is all in it"},` +
 		`"path":{"type":"string","description":"directory"},` +

@@ -90,7 +90,7 @@ func TestNothing(t *testing.T) {
 	b, use := reading(t)
 	b.write(t, "a.txt", "one\ntwo\n")
 	res := use(Patch, PatchInput{"*** Begin Patch\n*** Update File: a.txt\n@@\n one\n*** End Patch"})
-	if has(t, res.Said, "nothing was to be changed"); strings.Contains(res.Said, "you have made") {
+	if has(t, res.Said, "changes nothing"); strings.Contains(res.Said, "you have made") {
 		t.Error(res.Said)
 	}
 }

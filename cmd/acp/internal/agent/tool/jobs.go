@@ -213,7 +213,7 @@ func (j *job) output() (string, error) {
 // Job reads, waits for and stops commands that run in the background.
 var Job = Tool{
 	Name: "job", Kind: acp.ToolKindExecute,
-	About: "Looks after a command in the background: read returns what it has printed since the last time, wait does so once it has ended or some seconds have passed, stop ends it.",
+	About: "Looks after a command in the background: read returns what is new in its output, wait does so at its end or after some seconds, stop ends it.",
 	Schema: json.RawMessage(`{"type":"object","properties":{"id":{"type":"string"},` +
 		`"do":{"type":"string","enum":["read","wait","stop"]},` +
 		`"seconds":{"type":"integer","minimum":1,"maximum":600,"description":"for wait; 60 by default"}},` +

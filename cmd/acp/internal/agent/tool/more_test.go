@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -179,7 +180,10 @@ func TestPatch(t *testing.T) {
 		"*** Begin Patch\n*** Add File: a.txt\n+x\n*** End Patch":                                                              "exists already",
 		"*** Begin Patch\n*** Delete File: none.txt\n*** End Patch":                                                            "there is no such file",
 		"*** Begin Patch\n*** Delete File: a.txt\n*** Delete File: ./a.txt\n*** End Patch":                                     "there twice",
+		"*** Begin Patch\n*** Delete File: a.txt\n*** Add File: a.txt\n+x\n*** End Patch":                                      "write it with the tool write",
 		"*** Begin Patch\n*** Update File: a.txt\n*** Move to: moved.txt\n@@\n-2\n+3\n*** End Patch":                           "exists already",
+		"*** Begin Patch\n*** Delete File: a.txt\n-one\n*** End Patch":                                                         "has more lines than the patch deletes",
+		"*** Begin Patch\n*** Update File: a.txt\n@@ four\n-one\n+1\n*** End Patch":                                            "the line @@ four is not in the file",
 		"no patch": "*** Begin Patch is missing",
 	} {
 		has(t, patch(text).Said, want)
@@ -192,6 +196,63 @@ func TestPatch(t *testing.T) {
 	has(t, res.Said, "Not permitted.", "1 further file of the patch were not changed.")
 	if _, err := os.Stat(filepath.Join(b.cwd, "a.txt")); err != nil {
 		t.Error("it was deleted without permission")
+	}
+}
+
+// TestPatchCommand: a line that would apply a patch with a command that no shell has is taken
+// for the tool. It is nothing else: what the shell would change in it is not done.
+func TestPatchCommand(t *testing.T) {
+	const body = "*** Begin Patch\n*** Update File: a.txt\n-$one \\d\n+two\n*** End Patch\n"
+	for _, tc := range []struct {
+		name, line string
+		dir        string
+		ok         bool
+	}{
+		{"heredoc", "apply_patch <<'EOF'\n" + body + "EOF", "", true},
+		{"quotes", `applypatch <<"PATCH"` + "\n" + body + "PATCH\n", "", true},
+		{"argument", "apply_patch '" + body + "'", "", true},
+		{"elsewhere", "cd sub/dir && apply_patch <<'EOF'\n" + body + "EOF\n", "sub/dir", true},
+		{"the shell would change it", "apply_patch <<EOF\n" + body + "EOF", "", false},
+		{"the shell would change it, too", `apply_patch "` + body + `"`, "", false},
+		{"and more", "apply_patch <<'EOF'\n" + body + "EOF\ngo test", "", false},
+		{"or not", "cd sub || apply_patch <<'EOF'\n" + body + "EOF\n", "", false},
+		{"home", "cd ~ && apply_patch <<'EOF'\n" + body + "EOF\n", "", false},
+		{"in the background", "apply_patch <<'EOF' &\n" + body + "EOF\n", "", false},
+		{"into a file", "apply_patch <<'EOF' >x\n" + body + "EOF\n", "", false},
+		{"another command", "cat <<'EOF'\n" + body + "EOF\n", "", false},
+		{"a variable", "apply_patch $X <<'EOF'\n" + body + "EOF\n", "", false},
+	} {
+		patch, dir, ok := patchOf(tc.line)
+		if ok != tc.ok || dir != tc.dir || ok && patch != body {
+			t.Errorf("%s: %q in %q, %t", tc.name, patch, dir, ok)
+		}
+	}
+	if patch, _, ok := patchOf("apply_patch <<EOF\n*** Begin Patch\n+a\nEOF"); !ok || patch != "*** Begin Patch\n+a\n" {
+		t.Errorf("a heredoc that the shell would leave as it is: %q, %t", patch, ok)
+	}
+	b := &bench{cwd: t.TempDir()}
+	if err := os.Mkdir(filepath.Join(b.cwd, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.write(t, "sub/a.txt", "one\n")
+	line := func(s string) string {
+		in, err := json.Marshal(RunInput{Command: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(in)
+	}
+	const change = "<<'EOF'\n*** Begin Patch\n*** Update File: a.txt\n-one\n+two\n*** End Patch\nEOF"
+	if _, err := b.use(t, Run, line("apply_patch "+change+"; echo")); err == nil || !strings.Contains(err.Error(), "give it alone") {
+		t.Errorf("a line that does more: %v", err)
+	}
+	res, err := b.use(t, Run, line("cd sub && apply_patch "+change))
+	if data, _ := os.ReadFile(filepath.Join(b.cwd, "sub", "a.txt")); err != nil || string(data) != "two\n" || !slices.Equal(b.asked, []About{AboutEdit}) {
+		t.Errorf("%q, %v, %v, asked %v", data, res, err, b.asked)
+	}
+	b.deny = "apply_patch"
+	if res, _ := b.use(t, Run, line("cd sub && apply_patch "+change)); !strings.Contains(res.Said, "ot permitted") {
+		t.Errorf("a command that a rule denies: %v", res)
 	}
 }
 

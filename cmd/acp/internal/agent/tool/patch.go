@@ -19,10 +19,35 @@ import (
 // It takes the place of [Edit] for these.
 var Patch = Tool{
 	Name: "patch", Kind: acp.ToolKindEdit,
-	About:  "Changes files by a patch of the form *** Begin Patch, *** Add File: PATH, *** Update File: PATH, *** Move to: PATH, *** Delete File: PATH, @@ PLACE, lines that begin with a blank, - or +, *** End Patch. If one place cannot be found nothing is changed.",
+	About: "Changes files by a patch: *** Begin Patch, then for each file *** Add File: PATH, *** Delete File: PATH, or *** Update File: PATH " +
+		"(and *** Move to: PATH); below an update, places of lines that begin with a blank (stays), - (goes) or + (comes); *** End Patch. " + patchRule,
 	Schema: json.RawMessage(`{"type":"object","properties":{"patch":{"type":"string"}},"required":["patch"],"additionalProperties":false}`),
-	Run:    runPatch,
+	Text: &TextForm{
+		Name: "apply_patch", Member: "patch", Grammar: patchGrammar,
+		About: "Changes files by a patch. The input is the patch as it is, without JSON around it. " + patchRule,
+	},
+	Run: runPatch,
 }
+
+// patchRule is how a place is found.
+const patchRule = "Give three lines that stay above and below each change; where they are in the file more than once, " +
+	"put @@ and the line of the function or class above. If one place cannot be found nothing is changed."
+
+// patchGrammar is the form that [edit.ParsePatch] reads, as models were taught to write it.
+const patchGrammar = `start: "*** Begin Patch" NL file+ "*** End Patch" NL?
+file: added | deleted | updated
+added: "*** Add File: " PATH NL NEW+
+deleted: "*** Delete File: " PATH NL
+updated: "*** Update File: " PATH NL (moved places? | places)
+moved: "*** Move to: " PATH NL
+places: (PLACE | LINE)+ end?
+end: "*** End of File" NL
+PATH: /[^\n]+/
+NEW: /\+[^\n]*\n/
+PLACE: /@@[^\n]*\n/
+LINE: /[ +-][^\n]*\n/
+NL: /\n/
+`
 
 // PatchInput is the input of [Patch].
 type PatchInput struct {
@@ -34,7 +59,12 @@ func runPatch(ctx context.Context, env Env, input json.RawMessage) (Result, erro
 	if err := decode(input, &in); err != nil {
 		return Result{}, err
 	}
-	patch, err := edit.ParsePatch(in.Patch)
+	return applyPatch(ctx, env, in.Patch, env.Cwd())
+}
+
+// applyPatch makes the changes of a patch whose paths are relative to a directory.
+func applyPatch(ctx context.Context, env Env, source, dir string) (Result, error) {
+	patch, err := edit.ParsePatch(source)
 	if err != nil {
 		return Result{}, Misusef("%v", err)
 	}
@@ -42,10 +72,15 @@ func runPatch(ctx context.Context, env Env, input json.RawMessage) (Result, erro
 	places := make([]place, len(patch.Files))
 	seen := map[string]bool{}
 	for i, f := range patch.Files {
-		if places[i], err = find(env, f.Path); err != nil {
+		if places[i], err = find(env, below(dir, f.Path)); err != nil {
 			return Result{}, err
 		}
+		f.Path, f.To = places[i].shown, below(dir, f.To)
+		patch.Files[i] = f
 		if seen[places[i].path] {
+			if f.Do == edit.Add {
+				return Result{}, Misusef("%s is deleted and added: write it with the tool write", places[i].shown)
+			}
 			return Result{}, Misusef("%s is there twice: put all of its changes into one section", places[i].shown)
 		}
 		seen[places[i].path] = true
@@ -86,6 +121,14 @@ func unfit(ctx context.Context, env Env, p place, err error) Result {
 	return res
 }
 
+// below returns a path that may be relative to a directory; "" stays.
+func below(dir, path string) string {
+	if _, ok := FilePath(path); ok || path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
 // fits checks a change against the file as it is. What has to be asked about is left to the
 // change itself.
 func fits(env Env, f edit.FilePatch, p place) error {
@@ -97,7 +140,7 @@ func fits(env Env, f edit.FilePatch, p place) error {
 	case err != nil:
 		return p.wrap(err)
 	case f.Do == edit.Add && !gone:
-		return fmt.Errorf("%s exists already: update it", p.shown)
+		return fmt.Errorf("%s exists already: change it with *** Update File", p.shown)
 	case f.Do == edit.Add:
 		return nil
 	case gone:
@@ -106,16 +149,20 @@ func fits(env Env, f edit.FilePatch, p place) error {
 	if err := writable(p); err != nil {
 		return err
 	}
-	switch f.Do {
-	case edit.Delete:
-		return mayRemove(env, p, text)
-	case edit.Update:
-		if _, err := hunks(env, text, f, p); err != nil {
+	if f.Do == edit.Update || len(f.Hunks) > 0 {
+		now, err := hunks(env, text, f, p)
+		if err != nil {
 			if r, ok := errors.AsType[*edit.Refusal](err); ok && r.Near != nil {
 				env.Served().Show(p.real, text, r.Near.Shown()...)
 			}
 			return err
 		}
+		if f.Do == edit.Delete && strings.TrimSpace(now.after) != "" {
+			return fmt.Errorf("%s has more lines than the patch deletes: write *** Delete File: %s alone to delete it all the same", p.shown, p.shown)
+		}
+	}
+	if f.Do == edit.Delete {
+		return mayRemove(env, p, text)
 	}
 	if f.To != "" {
 		to, err := find(env, f.To)

@@ -22,7 +22,7 @@ const (
 // Plan replaces the plan of the session. It shows no tool call: the plan is what is shown.
 var Plan = Tool{
 	Name: "plan", Kind: acp.ToolKindThink, Reads: true,
-	About: "Shows the user the plan, all of it each time something changes. Use it for work of several steps.",
+	About: "Shows the user the plan, all of it each time something changes.",
 	Schema: json.RawMessage(`{"type":"object","properties":{"steps":{"type":"array","maxItems":200,"items":{"type":"object","properties":{` +
 		`"text":{"type":"string"},"status":{"type":"string","enum":["pending","in_progress","completed"]}},` +
 		`"required":["text","status"],"additionalProperties":false}}},` +

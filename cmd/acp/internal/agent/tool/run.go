@@ -20,8 +20,8 @@ const RunSeconds = 120
 // Run runs a command.
 var Run = Tool{
 	Name: "run", Kind: acp.ToolKindExecute,
-	About: "Runs a line of the shell in the session's directory. Variables, cd and processes do not outlast it. One that takes longer than seconds (120 by default) runs on as a job; with background it is one at once, for servers and the like.",
-	Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string","description":"a line for the shell"},` +
+	About: "Runs a line of the shell in the session's directory. Variables, cd and processes do not outlast it. One that takes longer than seconds (120 by default) runs on as a job; with background it is one at once.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"},` +
 		`"seconds":{"type":"integer","minimum":1,"maximum":3600},"background":{"type":"boolean"}},` +
 		`"required":["command"],"additionalProperties":false}`),
 	Run: runRun,
@@ -44,6 +44,12 @@ func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 	line := strings.TrimSpace(in.Command)
 	if line == "" {
 		return Result{}, Misusef("the command is missing")
+	}
+	if patch, dir, ok, err := asPatch(env, line); err != nil || ok {
+		if err != nil {
+			return Result{}, err
+		}
+		return applyPatch(ctx, env, patch, dir)
 	}
 	dir := env.Cwd()
 	c, own, end := beginAlone(ctx, env, acp.ToolCall{

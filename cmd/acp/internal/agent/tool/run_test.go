@@ -16,7 +16,7 @@ import (
 	"github.com/goacp/acp"
 )
 
-func lineOf(t *testing.T, line string) string {
+func commandInput(t *testing.T, line string) string {
 	t.Helper()
 	in, err := json.Marshal(RunInput{Command: line})
 	if err != nil {
@@ -48,7 +48,7 @@ func TestShell(t *testing.T) {
 	b := &bench{cwd: t.TempDir()}
 	b.write(t, "env.sh", "X=sourced\n")
 	use := b.sessionOf(t, &acp.Client{MaxVersion: 2})
-	has(t, use(Run, lineOf(t, `source env.sh && [[ $X == s* ]] && set -o pipefail && echo $X {1..3}`)).Text, "sourced 1 2 3\nThe command has succeeded.")
+	has(t, use(Run, commandInput(t, `source env.sh && [[ $X == s* ]] && set -o pipefail && echo $X {1..3}`)).Text, "sourced 1 2 3\nThe command has succeeded.")
 }
 
 // TestRunEnvironment: nothing waits for a person, and nothing is in colours.
@@ -61,17 +61,17 @@ func TestRunEnvironment(t *testing.T) {
 	t.Setenv("CLICOLOR_FORCE", "1")
 	b := &bench{cwd: t.TempDir()}
 	use := b.sessionOf(t, &acp.Client{MaxVersion: 2})
-	got := use(Run, lineOf(t, `echo "$PAGER $GIT_PAGER $MANPAGER $TERM $NO_COLOR $GIT_TERMINAL_PROMPT .$FORCE_COLOR.$CLICOLOR_FORCE.$CI"; $EDITOR x; sh -c "$VISUAL x"; $PAGER /dev/null && echo paged`))
+	got := use(Run, commandInput(t, `echo "$PAGER $GIT_PAGER $MANPAGER $TERM $NO_COLOR $GIT_TERMINAL_PROMPT .$FORCE_COLOR.$CLICOLOR_FORCE.$CI"; $EDITOR x; sh -c "$VISUAL x"; $PAGER /dev/null && echo paged`))
 	has(t, got.Text, "cat cat cat dumb 1 0 .."+".", "There is no editor here", "paged")
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("there is no git")
 	}
-	got = use(Run, lineOf(t, `git -c init.defaultBranch=main init -q . && echo a > a && git add a && git -c user.name=a -c user.email=a@b.c commit`))
+	got = use(Run, commandInput(t, `git -c init.defaultBranch=main init -q . && echo a > a && git add a && git -c user.name=a -c user.email=a@b.c commit`))
 	has(t, got.Text, "There is no editor here: give the text as an argument, as with git commit -m", "exit status")
 	if got.Status != acp.ToolCallStatusFailed {
 		t.Errorf("%+v", got)
 	}
-	got = use(Run, lineOf(t, `git -c user.name=a -c user.email=a@b.c commit -qm first && git log && printf '\033[31mred\033[0m\n0 %%\r50 %%\r100 %%\n'`))
+	got = use(Run, commandInput(t, `git -c user.name=a -c user.email=a@b.c commit -qm first && git log && printf '\033[31mred\033[0m\n0 %%\r50 %%\r100 %%\n'`))
 	has(t, got.Text, "first\nred\n100 %\nThe command has succeeded.")
 }
 
@@ -82,10 +82,10 @@ func TestRunLeft(t *testing.T) {
 	}
 	b := &bench{cwd: t.TempDir()}
 	use := b.sessionOf(t, &acp.Client{MaxVersion: 2})
-	has(t, use(Run, lineOf(t, `sleep 1000 & echo begun`)).Text, "begun\n",
+	has(t, use(Run, commandInput(t, `sleep 1000 & echo begun`)).Text, "begun\n",
 		"The command has succeeded. 1 process that it had left in the background was ended with it. For what is to run on, use background.")
-	has(t, use(Run, lineOf(t, `sleep 1000 & sleep 1000 & exit 3`)).Said, "exit status 3. 2 processes that it had left in the background were ended with it.")
-	if got := use(Run, lineOf(t, `true & wait; yes | head -1`)).Text; strings.Contains(got, "background") {
+	has(t, use(Run, commandInput(t, `sleep 1000 & sleep 1000 & exit 3`)).Said, "exit status 3. 2 processes that it had left in the background were ended with it.")
+	if got := use(Run, commandInput(t, `true & wait; yes | head -1`)).Text; strings.Contains(got, "background") {
 		t.Error(got)
 	}
 }
@@ -96,7 +96,7 @@ var reLeft = regexp.MustCompile(`(?m)^\[lines (\d+)-(\d+) of (\d+) are left out 
 func TestOutputKept(t *testing.T) {
 	b := &bench{cwd: t.TempDir()}
 	use := b.sessionOf(t, &acp.Client{MaxVersion: 2})
-	res := use(Run, lineOf(t, `seq 1 20000; echo the end`))
+	res := use(Run, commandInput(t, `seq 1 20000; echo the end`))
 	m := reLeft.FindStringSubmatchIndex(res.Text)
 	if m == nil || len(res.Text) > outputHead+outputTail+300 {
 		t.Fatalf("%d bytes: %.200q", len(res.Text), res.Text)
@@ -127,10 +127,10 @@ func TestOutputKept(t *testing.T) {
 	has(t, use(Read, `{"path":"job:77"}`).Said, `there is no job "77"`)
 
 	// A long line.
-	res = use(Run, lineOf(t, `head -c 300000 /dev/zero | tr '\0' x; echo; echo end`))
+	res = use(Run, commandInput(t, `head -c 300000 /dev/zero | tr '\0' x; echo; echo end`))
 	has(t, res.Text, "xxx[… 298000 more characters of line 1]\nend\n")
 	// More than is kept.
-	res = use(Run, lineOf(t, `seq -f %.0f 1 1000000`))
+	res = use(Run, commandInput(t, `seq -f %.0f 1 1000000`))
 	has(t, res.Text, "[the beginning is lost: the last 4194304 bytes are kept]\n", "are left out here", "\n1000000\n")
 	// A job says what came since the last time, and where the rest of that is.
 	job := strings.TrimRight(strings.TrimPrefix(use(Run, `{"command":"seq 1 9000","background":true}`).Said, "It runs in the background, as job "), ".")

@@ -33,12 +33,22 @@ type Tool struct {
 	About  string          // for a language model
 	Schema json.RawMessage // the JSON schema of the input, an object
 	Kind   acp.ToolKind
+	// Text is the input as one text, for models that were trained on that; nil if there is none.
+	Text *TextForm
 	// Reads says that the tool changes nothing, so that it can run beside others.
 	Reads bool
 	// Run runs the tool. An error says that the input cannot be used: then nothing was
 	// done, and no call was shown. What went wrong later is in the Result. When ctx is done
 	// Run ends soon, with a call that is cancelled.
 	Run func(ctx context.Context, env Env, input json.RawMessage) (Result, error)
+}
+
+// A TextForm is the input of a tool as one text.
+type TextForm struct {
+	Name    string // under which models know the tool
+	About   string // instead of that of the tool
+	Member  string // of the input that is the text
+	Grammar string // of the text, as Lark writes it
 }
 
 // All returns the tools, in the order in which they are described. [Patch] takes the place
@@ -172,7 +182,10 @@ const (
 )
 
 // A Refusal says why a call was not made.
-type Refusal struct{ Why string }
+type Refusal struct {
+	Why  string // for people
+	Told string // for a language model, with what to do next; "" is Why
+}
 
 // Error returns why, as a sentence.
 func (r *Refusal) Error() string { return r.Why }
@@ -264,6 +277,8 @@ func failure(err error) Result {
 	res := Result{Said: prose.Sentence(prose.Error(err)) + ".", Status: acp.ToolCallStatusFailed, Err: err}
 	if r, ok := errors.AsType[*edit.Refusal](err); ok {
 		res.Text = bounded(r.Error(), 0)
+	} else if r, ok := errors.AsType[*Refusal](err); ok {
+		res.Text = r.Told
 	}
 	if r, ok := errors.AsType[*unread](err); ok {
 		res.Text = bounded(r.full(), 0)

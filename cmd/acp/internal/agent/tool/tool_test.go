@@ -63,7 +63,7 @@ func (b *bench) Intend(Intent) error          { return nil }
 func (b *bench) SetPlan(plan []acp.PlanEntry) { b.plan = plan }
 
 func (b *bench) Judge(req acphost.Request) acphost.Verdict {
-	for _, p := range req.Paths {
+	for _, p := range append(req.Paths, req.Command) {
 		if b.deny != "" && strings.Contains(filepath.Base(p), b.deny) {
 			return acphost.Verdict{Effect: acphost.EffectDeny, Rule: "a rule"}
 		}
@@ -78,7 +78,7 @@ func (b *bench) Permit(_ context.Context, _ *acp.ToolCallHandle, q Question) err
 		do()
 	}
 	if b.refuse || Restricts(b.Judge(q.Request)) {
-		return &Refusal{"not permitted"}
+		return &Refusal{Why: "not permitted"}
 	}
 	return nil
 }

@@ -51,9 +51,6 @@ type report struct {
 	answered uint64 // the entry that answer is copied from, if has is true
 	has      bool   // there is an answer
 	cut      bool   // answer is incomplete
-	unkept   string // what of the conversation is not stored; "" for nothing
-	lost     bool   // something was too long to be retained, and is missing in the output
-	gaps     int    // bytes of the output of commands that are missing
 	at       uint64 // the entry that was written last, if begun is true
 	begun    bool
 	read     map[uint64]int                // bytes written so far, by entry: messages and output of commands
@@ -61,10 +58,18 @@ type report struct {
 	tools    map[string]acp.ToolCallStatus // the status in the last progress line
 	costs    bool                          // the agent has reported a cost
 	ruled
+	missing
 	none   error      // why the agent has no answer; nil if it has
 	unheld string     // why rules cannot hold the agent, as reported to the user
 	early  []noteLine // at most maxEarly
 	place  place
+}
+
+// missing is what is not there in the output, or in what is stored.
+type missing struct {
+	unkept string // what of the conversation is not stored; "" for nothing
+	lost   bool   // something was too long to be retained
+	gaps   int    // bytes of the output of commands
 }
 
 // ruled is what rules have come to.

@@ -330,6 +330,7 @@ func (m *Models) info(p *Provider, id string) model.Info {
 	m.known().describe(&info)
 	if _, name, _ := strings.Cut("/"+id, "/openai/"); patches.MatchString(id) || patches.MatchString(name) {
 		info.Edit = model.EditPatch
+		info.Texts = p.API == Responses && (texts.MatchString(id) || texts.MatchString(name))
 	}
 	if p.own != nil && p.own.Context > 0 {
 		info.Context, info.Verified = p.own.Context, true
@@ -339,6 +340,9 @@ func (m *Models) info(p *Provider, id string) model.Info {
 
 // patches are the models that were trained on patches.
 var patches = regexp.MustCompile(`^(gpt-5|gpt-4\.1|o3|o4-|codex)`)
+
+// texts are those of them for which a tool may take its input as a text.
+var texts = regexp.MustCompile(`^(gpt-5|codex)`)
 
 // make returns a model of a provider.
 func (m *Models) make(p *Provider, info model.Info, key, from string) (model.Model, error) {

@@ -255,3 +255,24 @@ func TestCassette(t *testing.T) {
 		t.Error("a cassette that there is not")
 	}
 }
+
+// TestTexts: models that were trained on patches get them, and as a text where their
+// interface has that and they came after it.
+func TestTexts(t *testing.T) {
+	m := models(t, Settings{Env: env("OPENAI_API_KEY", "k", "ANTHROPIC_API_KEY", "k", "OPENROUTER_API_KEY", "k")})
+	for ref, want := range map[string]model.Info{
+		"openai/gpt-5.5":            {Edit: model.EditPatch, Texts: true},
+		"openai/gpt-4.1":            {Edit: model.EditPatch},
+		"openai/gpt-4o":             {},
+		"openrouter/openai/gpt-5.5": {Edit: model.EditPatch},
+		"anthropic/claude-sonnet-5": {},
+	} {
+		got, err := m.Open(ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := got.Info(); i.Edit != want.Edit || i.Texts != want.Texts {
+			t.Errorf("%s: %q, %t", ref, i.Edit, i.Texts)
+		}
+	}
+}

@@ -338,9 +338,10 @@ func FuzzChat(f *testing.F) {
 // FuzzResponses: the same.
 func FuzzResponses(f *testing.F) {
 	f.Add("data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"function_call\",\"call_id\":\"c\"}}\n\ndata: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"function_call\",\"call_id\":\"c\",\"arguments\":\"{}\"}}\n\ndata: {\"type\":\"response.completed\",\"response\":{}}\n\n")
+	f.Add(textStream(completed))
 	f.Fuzz(func(t *testing.T, body string) {
 		s := &modeltest.Server{Answers: []modeltest.Answer{{Body: body}}}
-		modeltest.Once(t, openResponses(t, s).Generate(t.Context(), &model.Request{Prefix: &model.Prefix{}}))
+		modeltest.Once(t, openTexts(t, s, "m-1").Generate(t.Context(), &model.Request{Prefix: patchPrefix}))
 	})
 }
 
