@@ -2,7 +2,11 @@ package agent
 
 import (
 	"bytes"
+	"encoding/json"
+	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/model/modeltest"
@@ -74,5 +78,38 @@ func TestMendedRecord(t *testing.T) {
 	e, ok := parseEntry([]byte(`{"mended":{"from":9223372036854775807,"messages":[{"role":"user","parts":[]}]}}`))
 	if !ok || len(e.mended.in(nil)) != 0 {
 		t.Error("a record beyond the end is applied")
+	}
+}
+
+// TestFewerTools: if the words of a provider are about tools, those of MCP servers are found by words from then on.
+func TestFewerTools(t *testing.T) {
+	w, with := scripted(t, `
+fail request tools.9.custom.input_schema: JSON schema is invalid
+---
+use tools_find {"words":"greet"}
+use tools_use {"name":"mcp__far__greet","input":{}}
+---
+say done
+`)
+	k := start(t, 2, with, func(k *talk) {
+		k.client.MCP = answering(mcp.Tool{Name: "greet", InputSchema: json.RawMessage(`{"type":"object"}`)}, &mcp.TextContent{Text: "Hello"})
+	})
+	var err error
+	servers := []acp.MCPServer{&acp.MCPServerACP{Name: "far", ServerID: "far"}}
+	if k.session, err = k.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: k.cwd, MCPServers: servers}); err != nil {
+		t.Fatal(err)
+	}
+	k.tell("/mode full")
+	contains(t, k.tell("Greet."), "The tools of MCP servers are not listed for the model any more", "done")
+	contains(t, w.last(), "mcp__far__greet: ", "Hello")
+	names := func(i int) string {
+		var all []string
+		for _, tl := range w.requests[i].Prefix.Tools {
+			all = append(all, tl.Name)
+		}
+		return strings.Join(all, " ")
+	}
+	if !strings.HasSuffix(names(0), " mcp__far__greet") || !strings.HasSuffix(names(1), " tools_find tools_use") || strings.Contains(names(1), "mcp__") {
+		t.Errorf("%s\n%s", names(0), names(1))
 	}
 }
