@@ -99,7 +99,7 @@ wait:
 			model: "The MCP server " + name + " has not answered yet. Once it does, tools_find finds its tools.",
 		})
 	}
-	if waiting > 0 {
+	if waiting > 0 && !m.s.closing {
 		m.s.listing.Go(func() { m.late(v, servers, came, waiting) })
 	}
 	window := m.model.Info().Context
@@ -119,6 +119,11 @@ wait:
 func (m *modelTurn) ask(servers []acp.MCPServer) <-chan *answered {
 	came := make(chan *answered, len(servers))
 	ctx := m.s.acp.Context()
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	if m.s.closing {
+		return came // ctx is done soon
+	}
 	for i, s := range servers {
 		m.s.listing.Go(func() {
 			l := &answered{i: i}

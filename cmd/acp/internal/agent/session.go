@@ -59,6 +59,7 @@ type session struct {
 	done  func() // called when the session is closed, perhaps twice; nil before it is open
 
 	mu      sync.Mutex
+	closing bool // nothing may begin any more that listing waits for
 	closed  bool
 	j       *journal // nil until something is kept
 	lost    error    // why nothing more is kept
@@ -287,6 +288,9 @@ func (s *session) close() error {
 	if s.done != nil {
 		s.done()
 	}
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
 	s.servers.Close()
 	if s.acp.Context().Err() != nil { // or else listing ends a little later, with the session
 		s.listing.Wait()
