@@ -2,6 +2,7 @@ package acphost
 
 import (
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -365,7 +366,20 @@ func (l *line) isFree(part *CommandPart, req *Request, at *places) bool {
 	if len(args) > 0 && args[len(args)-1].Text == "]]" && len(program) == 2 && program[0] == '-' {
 		return true // no program: it follows && within [[, in a shell that does not know that
 	}
-	return freeCommands[program]
+	return freeCommands[program] || l.readsOnly(part, req, at)
+}
+
+// readsOnly reports whether a part does nothing but read files below the directory of the request, whatever the
+// settings of that directory say.
+func (l *line) readsOnly(part *CommandPart, req *Request, at *places) bool {
+	if part.Harmless == nil || part.Harmless.Settings != "" || l.parsed.Acts != "" || runtime.GOOS == "windows" || !filepath.IsAbs(req.Cwd) {
+		return false
+	}
+	r := &harmlessReader{req: req, line: l.parsed, places: at, entries: maxHarmlessEntries}
+	r.within([]string{req.Cwd})
+	free := *part
+	free.Writes, free.Reads = nil, nil // deeds of their own
+	return r.part(&free, new(Harmless)) == ""
 }
 
 // isLocal reports whether a variable is by its name one of the line itself, not

@@ -24,6 +24,10 @@ type CommandLine struct {
 	// Values are what the line sets variables to, by their names. A variable that
 	// is not in it may have any value.
 	Values map[string][]CommandWord
+	// Acts says what the line does itself, beside running its parts, which keeps it
+	// from being harmless, in a few words, such as "it runs something in the
+	// background"; "" means nothing. See [Policy.Harmless].
+	Acts string
 }
 
 // A CommandPart is one simple command of a line.
@@ -66,6 +70,34 @@ type CommandPart struct {
 	// In are the directories in which options have the program work, as in
 	// git -C dir. A relative one is in the directory of the command.
 	In []CommandWord
+	// Harmless is what the command reads if it is known to do nothing but read and
+	// print; nil means that this is not known. See [Policy.Harmless].
+	Harmless *CommandReads
+}
+
+// A CommandReads is what a command reads that does nothing else.
+type CommandReads struct {
+	Files []CommandFile
+	// Settings is git or go if the command is one of that program, which may run what
+	// settings of its directory name. Only a caller that keeps it from doing so may
+	// take the command for harmless.
+	Settings string
+	// In is the directory in which Settings has the program work, "" if that is the
+	// directory of the command.
+	In string
+}
+
+// A CommandFile is a file or a directory that a command reads. The word may have a
+// glob, or variables whose values the line sets.
+type CommandFile struct {
+	CommandWord
+	Entry   bool     // only that it is there, its properties, or the names in it
+	Deep    bool     // what is below it, too
+	Hidden  bool     // of that also what is hidden
+	Follow  bool     // and through links
+	Plain   bool     // and the names there must be words of a shell, and no options
+	Only    []string // of the files below only those with names like these; nil means all
+	Options bool     // the word is not behind --, so that what a glob finds may be options
 }
 
 // A CommandForm is another way to write a command.

@@ -2,6 +2,7 @@ package acphost
 
 import (
 	"iter"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +26,23 @@ var (
 	gitHooks = strings.Fields(`applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit
 		pre-rebase post-checkout post-merge pre-push pre-receive update proc-receive post-receive post-update reference-transaction push-to-checkout
 		pre-auto-gc post-rewrite sendemail-validate fsmonitor-watchman post-index-change`)
+	// secretNames are names of files and directories that hold keys; publicNames those of examples of them.
+	secretNames = strings.Fields(`.env .env.* *.env .envrc .netrc _netrc .pgpass .my.cnf .git-credentials .npmrc .pypirc .htpasswd .vault-token .s3cfg .boto .dockercfg
+		.ssh .gnupg .aws .azure .kube .password-store .docker .terraformrc terraform.tfvars *.auto.tfvars *.tfstate *.tfstate.backup
+		id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk
+		credentials credentials.json client_secret*.json service-account*.json service_account*.json secrets.json secrets.yaml secrets.yml secrets.toml secrets.env
+		.secrets master.key kubeconfig`)
+	publicNames = strings.Fields(".env.example .env.sample .env.template .env.dist .env.defaults")
 )
+
+// isSecretName reports whether a name is in the list of those that hold keys.
+func isSecretName(name string) bool {
+	name = strings.ToLower(strings.TrimRight(name, ". "))
+	return !slices.Contains(publicNames, name) && slices.ContainsFunc(secretNames, func(p string) bool {
+		ok, _ := path.Match(p, name)
+		return ok
+	})
+}
 
 // Protects returns the name for which a request that edits, deletes or moves files is about a protected file, or
 // "" if it is not: hooks and settings of git, of shells, of editors and of agents, and what instructs agents. A

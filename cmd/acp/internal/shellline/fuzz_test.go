@@ -8,6 +8,7 @@ import (
 
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/shellline"
+	"github.com/goacp/acp/internal/long"
 )
 
 // FuzzParse: no line is too much, what is said of a line is within the bounds, and a line that is denied
@@ -115,4 +116,50 @@ func declares(line string) (yes bool) {
 		})
 	}
 	return yes
+}
+
+// FuzzHarmless: a line that is harmless is not so any more with something behind it, around it or within it that writes or
+// runs, and is harmless for the rules that it is about: it writes to no file and sets no variable that programs load.
+func FuzzHarmless(f *testing.F) {
+	for i, line := range linesOf(harmlessLines + seemingLines) {
+		if i%4 == 0 {
+			f.Add(line)
+		}
+	}
+	dir := project(f, true)
+	f.Fuzz(func(t *testing.T, line string) {
+		if h := harmlessIn(line, dir); h.Why != "" || strings.HasSuffix(line, `\`) {
+			return
+		}
+		for _, more := range []string{"{ %\n} > x", "{ %\n} 2>> x", "%\nrm x", "%\n$(rm x)", "(%\n) | sh", "%\nls > x", "{ %\n} &", "f() { %\n}", "x=$(%\nrm x)", "(%\n) | xargs rm", "eval '%'; rm x", "PATH=. ls; %"} {
+			if more = strings.ReplaceAll(more, "%", line); harmlessIn(more, dir).Why == "" {
+				t.Fatalf("%q is harmless, and %q as well", line, more)
+			}
+		}
+		for _, p := range (shellline.Parser{}).ParseCommand(line).Parts {
+			if len(p.Writes)+len(p.Options) > 0 && (len(p.Words) == 0 || p.Words[0].Text != "git") {
+				t.Fatalf("%q writes to %v or has the options %v", line, p.Writes, p.Options)
+			}
+		}
+	})
+}
+
+// TestHarmlessWithMore: nothing that writes or runs can be put between the words of a harmless line.
+func TestHarmlessWithMore(t *testing.T) {
+	dir := project(t, false)
+	for n, line := range linesOf(harmlessLines) {
+		if strings.ContainsAny(line, "'\"#\n\\") || n%3 > 0 && !long.All() {
+			continue // it may be text there
+		}
+		for i, c := range line + " " {
+			if c != ' ' {
+				continue
+			}
+			for _, more := range []string{" >x ", " 2>x ", " $(rm x) ", " `rm x` ", " <(rm x) ", " & "} {
+				if with := line[:i] + more + line[i:]; harmlessIn(with, dir).Why == "" {
+					t.Errorf("%q is harmless", with)
+				}
+			}
+		}
+	}
 }

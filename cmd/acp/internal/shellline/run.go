@@ -21,6 +21,7 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 	program := words[0]
 	name := tableName(base(program.Text))
 	if s.lang == syntax.LangPOSIX && isTest(words) {
+		part.Harmless = new(acphost.CommandReads)
 		s.add(part)
 		return
 	}
@@ -67,6 +68,7 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 	p.Opaque = p.Opaque || slices.ContainsFunc(p.Options, func(o acphost.CommandOption) bool {
 		return o.Does != doesWrite && o.Does != doesHide && (o.Does != doesMove || strings.HasSuffix(o.Name, "="))
 	})
+	p.Harmless = harmless(p, words)
 }
 
 // isTest reports whether a shell that does not know [[ would look for programs that do not exist: what

@@ -9,6 +9,7 @@
 package shellline
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
 	"strings"
@@ -57,8 +58,11 @@ func (Parser) ParseCommand(line string) (out acphost.CommandLine) {
 		s.unsure("it may be for another shell") // in cmd.exe, '…' is no quote
 	}
 	file := s.text(line, by{})
+	s.passOn()
 	posix := &scan{lang: syntax.LangPOSIX}
 	posix.text(line, by{})
+	posix.passOn()
+	s.out.Acts = cmp.Or(s.out.Acts, posix.out.Acts)
 	if s.holds && s.computes {
 		s.unsure("it may compute with text that has a command in it")
 	}
@@ -113,6 +117,10 @@ type scan struct {
 	place
 	consts map[string]constant // of the line itself
 	inDir  bool                // the last change of the directory has succeeded, or nothing runs
+
+	feed  span         // what the standard input of the command comes from
+	feeds map[int]span // that of each xargs, by its part
+	given map[int]bool // parts whose standard input is a file or a text
 
 	holds    bool // a text has a command in it that is not run, or text is read
 	computes bool // Bash would run the commands in the values of variables
@@ -182,6 +190,7 @@ func (s *scan) text(line string, b by) *syntax.File {
 	s.by, s.depth, s.lines = b, s.depth+1, append(s.lines, line)
 	first, remarks := len(s.out.Parts), s.comments(file)
 	s.quotes(file)
+	s.acts(file)
 	if len(s.lines) == 1 {
 		s.constants(line, file)
 	}

@@ -24,6 +24,7 @@ func (s *scan) stmt(st *syntax.Stmt) {
 		s.unsure("it is written for another shell")
 	}
 	first := len(s.out.Parts)
+	begin := first
 	s.command(st.Cmd)
 	s.inDir = s.inDir && !st.Negated && !st.Background
 	if len(st.Redirs) == 0 {
@@ -35,6 +36,19 @@ func (s *scan) stmt(st *syntax.Stmt) {
 	}
 	for _, r := range st.Redirs {
 		s.redirect(r, first)
+		if r.Op != syntax.RdrOut && r.Op != syntax.DplOut && r.Op != syntax.AppOut {
+			s.refed(begin)
+		}
+	}
+}
+
+// refed records that the standard input of the parts from one on comes from elsewhere than from a pipe.
+func (s *scan) refed(first int) {
+	if s.given == nil {
+		s.given = map[int]bool{}
+	}
+	for n := first + 1; n <= len(s.out.Parts); n++ {
+		s.given[n] = true
 	}
 }
 
@@ -92,6 +106,7 @@ func isDescriptor(word string) bool {
 
 // command reads a command.
 func (s *scan) command(cmd syntax.Command) {
+	first := len(s.out.Parts)
 	switch c := cmd.(type) {
 	case nil:
 	case *syntax.CallExpr:
@@ -126,9 +141,16 @@ func (s *scan) command(cmd syntax.Command) {
 	case *syntax.Subshell:
 		s.apart(func() { s.stmts(c.Stmts) })
 	case *syntax.BinaryCmd:
-		s.stmt(c.X)
+		feed := s.feed
+		switch s.stmt(c.X); c.Op {
+		case syntax.Pipe:
+			s.feed = span{first, len(s.out.Parts)}
+		case syntax.PipeAll: // messages, too
+			s.feed = span{}
+		}
 		s.inDir = s.inDir && c.Op == syntax.AndStmt
 		s.stmt(c.Y)
+		s.feed = feed
 		s.inDir = s.inDir && c.Op == syntax.AndStmt
 	case *syntax.FuncDecl:
 		s.repeated(func() { s.stmt(c.Body) })

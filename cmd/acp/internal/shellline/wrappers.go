@@ -80,6 +80,12 @@ func (s *scan) wrapper(w *wrapper, n int, words []word) {
 	part.Wrapper = w.free && isStandard(words[0].Text) && len(heavy) == 0
 	inner := words[at:]
 	if w.appends != "" {
+		if s.feed.to > s.feed.from {
+			if s.feeds == nil {
+				s.feeds = map[int]span{}
+			}
+			s.feeds[n] = s.feed
+		}
 		inner = append(replaced(w, words[1:at], inner), word{found("", "", w.appends), true, false})
 	}
 	in := s.in

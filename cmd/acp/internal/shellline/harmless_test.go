@@ -1,0 +1,103 @@
+package shellline_test
+
+import (
+	_ "embed"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/shellline"
+)
+
+//go:embed testdata/harmless.txt
+var harmlessLines string
+
+//go:embed testdata/seeming.txt
+var seemingLines string
+
+// linesOf returns the lines of a file that are no comments.
+func linesOf(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSuffix(line, "\n"); line != "" && !strings.HasPrefix(line, "## ") {
+			lines = append(lines, strings.ReplaceAll(line, "⏎", "\n"))
+		}
+	}
+	return lines
+}
+
+// project makes a directory with the files that the lines of the tables name, and returns it; with traps there are also
+// files that hold keys, links that lead out, and names that may be taken for options.
+func project(t testing.TB, traps bool) string {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(top, "work")
+	files := []string{
+		"work/main.go", "work/go.mod", "work/README.md", "work/package.json", "work/src/a.go", "work/src/b.go", "work/src/deep/c.py", "work/docs/guide.md", "work/logs/app.log", "work/a.tar.gz", "work/.hidden", "outside/secret.txt",
+	}
+	if traps {
+		files = append(files, "work/keys/.env", "work/keys/id_rsa", "work/odd/-delete", "work/odd/a b")
+	}
+	for _, file := range files {
+		file = filepath.Join(top, file)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("x\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	links := map[string]string{"work/in": "src"}
+	if traps {
+		links["work/out"], links["work/linked/secret"] = "../outside", "../../outside/secret.txt"
+	}
+	for link, to := range links {
+		link = filepath.Join(top, link)
+		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, link); err != nil {
+			t.Skip(err)
+		}
+	}
+	return dir
+}
+
+// harmlessIn returns what the judge says of a line in a directory.
+func harmlessIn(line, dir string) acphost.Harmless {
+	req := request(line)
+	req.Cwd = dir
+	return (&acphost.Policy{Commands: shellline.Parser{}}).Harmless(req, dir)
+}
+
+// TestHarmless: of 400 lines that only read at least 97 % are known as harmless, and none of 400 that only look so.
+func TestHarmless(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("nothing is harmless there")
+	}
+	dir := project(t, false)
+	lines, missed := linesOf(harmlessLines), 0
+	for _, line := range lines {
+		if h := harmlessIn(line, dir); h.Why != "" {
+			missed++
+			t.Logf("asked about: %s: %s", line, h.Why)
+		}
+	}
+	if len(lines) < 400 || missed*100 > len(lines)*3 {
+		t.Errorf("%d of %d harmless lines are asked about", missed, len(lines))
+	}
+	lines, dir = linesOf(seemingLines), project(t, true)
+	for _, line := range lines {
+		if h := harmlessIn(line, dir); h.Why == "" {
+			t.Errorf("runs without a question: %s", line)
+		}
+	}
+	if len(lines) < 400 {
+		t.Errorf("only %d lines that look harmless", len(lines))
+	}
+}
