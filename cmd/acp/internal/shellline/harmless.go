@@ -92,12 +92,24 @@ func passes(part *acphost.CommandPart, name string, words []word) *acphost.Comma
 		}
 		return nil
 	}
-	for _, w := range words[1:] {
-		switch t := w.Text; {
-		case len(t) > 0 && t[0] != '-' && (name == "xargs" || name == "gxargs" || bourne[name] || name == "env" && !isAssignment(t)):
-			return new(acphost.CommandReads)
-		case bourne[name] && strings.Trim(t, "-celux") != "", name == "xargs" && (t[1:] == "o" || strings.HasPrefix(t, "-a") || strings.HasPrefix(t, "--arg") || strings.HasPrefix(t, "--open")):
+	if bourne[name] {
+		if strings.Trim(words[1].Text, "-celux") != "" || len(words) < 3 {
 			return nil
+		}
+		return new(acphost.CommandReads)
+	}
+	at, _, _, ok := wrapperOf()[name].program(words)
+	if !ok || at < 1 {
+		return nil
+	}
+	for _, w := range words[1:at] {
+		t := w.Text
+		option := strings.HasPrefix(t, "-")
+		switch {
+		case option && (name == "env" || name == "exec"): // they change what the environment says
+			return nil
+		case option && strings.HasSuffix(name, "xargs") && (strings.HasPrefix(t, "--arg") || t[1:] != "" && t[1] != '-' && strings.Contains(t, "a")):
+			return nil // it reads a file
 		}
 	}
 	return new(acphost.CommandReads)
@@ -350,7 +362,26 @@ func (s *scan) acts(file *syntax.File) {
 			if n.Op == syntax.CmdOut {
 				act("it writes to a program")
 			}
+		case *syntax.WordIter:
+			if !isLocalName(n.Name.Value) {
+				act("it sets " + n.Name.Value)
+			}
+		case *syntax.BinaryArithm:
+			if name, ok := n.X.(*syntax.Word); n.Op.String() != "==" && strings.HasSuffix(n.Op.String(), "=") && !strings.ContainsAny(n.Op.String(), "<>!") || n.Op == syntax.ShlAssgn || n.Op == syntax.ShrAssgn {
+				if !ok || !isLocalName(name.Lit()) {
+					act("it sets a variable")
+				}
+			}
+		case *syntax.UnaryArithm:
+			if name, ok := n.X.(*syntax.Word); n.Op == syntax.Inc || n.Op == syntax.Dec {
+				if !ok || !isLocalName(name.Lit()) {
+					act("it sets a variable")
+				}
+			}
 		case *syntax.ParamExp:
+			if e := n.Exp; e != nil && n.Param != nil && (e.Op == syntax.AssignUnset || e.Op == syntax.AssignUnsetOrNull) && !isLocalName(n.Param.Value) {
+				act("it sets " + n.Param.Value)
+			}
 			if n.Excl || n.Names != 0 || n.Flags != nil || n.Param != nil && mayBeKey(n.Param.Value) {
 				act("it shows a variable that may hold a key")
 			}

@@ -119,12 +119,12 @@ var listsTar = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // isLocalNames reports whether words that are no options are names of variables that no program reads.
 func isLocalNames(words []word) bool {
-	for _, w := range words[1:] {
-		if w.Open || w.Text != "-r" && (!isName(w.Text) || w.Text != strings.ToLower(w.Text) || w.Text == "path" || w.Text == "fpath" || strings.HasSuffix(w.Text, "_proxy") || strings.HasPrefix(w.Text, "npm_")) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(words[1:], func(w word) bool { return w.Open || w.Text != "-r" && !isLocalName(w.Text) })
+}
+
+// isLocalName reports whether a name is that of a variable which no program reads.
+func isLocalName(name string) bool {
+	return isName(name) && name == strings.ToLower(name) && name != "path" && name != "fpath" && !strings.HasSuffix(name, "_proxy") && !strings.HasPrefix(name, "npm_")
 }
 
 // operandsOf returns the words that are neither options nor the values of some.
