@@ -30,7 +30,7 @@ var layers = map[string][]string{
 	"agent/prose":            {},
 	"agent/loop":             {"model"},
 	"agent/served":           {},
-	"agent/tool":             {"agent/edit", "agent/prose", "agent/seek", "agent/served", "picture", "publicip", "withheld"},
+	"agent/tool":             {"agent/edit", "agent/prose", "agent/seek", "agent/served", "gitread", "picture", "publicip", "shellline", "withheld"},
 	"agent/seek":             {},
 	"agent/window":           {"model"},
 	"app":                    {"agent", "backend", "config", "exitcode", "mcp", "model/catalog", "own", "remembered", "remote", "roster", "safetext", "store", "withheld"},

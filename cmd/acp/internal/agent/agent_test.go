@@ -40,9 +40,9 @@ func TestTranscripts(t *testing.T) {
 			"/edit main.go println => print", "/edit! main.go println => print", "/edit main.go nothing => more", "/edit main.go",
 			"/edit none.go a => b", "/write new/file.txt hello", "/write new/file.txt\none\n  two\n", "/write new/file.txt\none\n  two\n",
 		},
-		"run":  {`/run echo a b`, "/run exit 3", "/run"},
+		"run":  {`/run echo a b | tee out`, "/run exit 3", "/run"},
 		"plan": {"/plan", "/plan first; second; third", "/plan next", "/plan done 3", "/plan done 9", "/plan next", "/plan", "/plan clear"},
-		"mode": {"/mode", "/mode auto", "/edit doc/notes.txt first => 1st", "/mode read-only", "/edit doc/notes.txt second => 2nd", "/run true", "/mode sideways"},
+		"mode": {"/mode", "/mode auto", "/edit doc/notes.txt first => 1st", "/mode read-only", "/edit doc/notes.txt second => 2nd", "/run touch ran", "/run true", "/mode sideways"},
 		"name": {"/title", "/title   A better\tname ", "/title", "/mcp"},
 	}
 	versions(t, func(t *testing.T, v int) {
@@ -167,7 +167,7 @@ func TestAnswers(t *testing.T) {
 				}
 				// Answers are about one kind of thing, and a mode ends them.
 				k.asked = nil
-				k.tell("/run echo")
+				k.tell("/run touch ran")
 				if len(k.asked) != 1 {
 					t.Errorf("a command: asked %q", k.asked)
 				}

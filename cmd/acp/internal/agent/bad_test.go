@@ -189,7 +189,7 @@ func TestRefusalTexts(t *testing.T) {
 		told, said string
 	}{
 		{"no", "ask", (*acp.PermissionRequest).Reject, "Not done: the user said no. Do something else", "you rejected it"},
-		{"read-only", "read-only", nil, "Not done: the user allows only reading in this session.", "/mode ask"},
+		{"read-only", "read-only", nil, "Not done: the session is in read-only mode, in which you change nothing", "/mode ask"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w, with := scripted(t, change)

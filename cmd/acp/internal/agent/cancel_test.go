@@ -77,7 +77,7 @@ func TestCancel(t *testing.T) {
 
 // TestCancelQuestion cancels while the user is asked.
 func TestCancelQuestion(t *testing.T) {
-	for _, prompt := range []string{"/run echo", "/write a.txt x", "/demo", "/read /"} {
+	for _, prompt := range []string{"/run touch a.txt", "/write a.txt x", "/demo", "/read /"} {
 		t.Run(prompt, func(t *testing.T) {
 			versions(t, func(t *testing.T, v int) {
 				k := start(t, v)

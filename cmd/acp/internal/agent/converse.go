@@ -66,7 +66,7 @@ func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe, said wis
 	// Without a client a model would work on, and cost, for nobody.
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
-	w.hangUp = hangUp
+	w.hangUp, w.model = hangUp, true
 	if t, ok := acp.TraceFrom(ctx); ok {
 		ctx = model.WithTrace(ctx, t.Parent, t.State)
 	}
@@ -80,6 +80,9 @@ func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe, said wis
 	prefix := m.prefix(ctx)
 	m.recheck()
 	ask := &model.Message{Role: model.User, Parts: append(m.News(), m.parts(s.expand(t.Blocks(), said))...)}
+	if about := s.untold(); about != "" {
+		ask.Parts = append([]model.Part{&model.Text{Text: about}}, ask.Parts...)
+	}
 	if first {
 		text, left := s.surroundings(ctx)
 		ask.Parts = append([]model.Part{&model.Text{Text: text}}, ask.Parts...)

@@ -27,6 +27,8 @@ type scribe struct {
 	ctx context.Context
 	// rank is what the sender of the prompt is in the session of a gateway: see [ownmeta.Rank].
 	rank string
+	// model says that a model uses the tools, and not the user.
+	model bool
 	// hangUp ends a turn whose client has gone; nil if it ends by itself.
 	hangUp func()
 }
@@ -144,13 +146,13 @@ func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Qu
 	s.mu.Unlock()
 	once := !w.reaches(forApprovers)
 	switch {
-	case mode == modeReadOnly && q.About != tool.AboutRead && q.About != tool.AboutSearch:
+	case mode == modeReadOnly && q.About != tool.AboutRead && q.About != tool.AboutSearch && !q.Harmless:
 		return &tool.Refusal{
 			Why:  "Not done: the session is in read-only mode. Change that with /mode ask.",
-			Told: "Not done: the user allows only reading in this session. Read what you need, and say what you would change.",
+			Told: "Not done: the session is in read-only mode, in which you change nothing, and run only commands that are known to only read. The user can change the mode.",
 		}
 	case tool.Restricts(v), once:
-	case mode == modeFull:
+	case mode == modeFull, q.Harmless:
 		return nil
 	case guards:
 	case mode == modeAuto && q.About == tool.AboutEdit, known && answer:

@@ -111,10 +111,10 @@ func (s *session) values() []acp.SessionConfigOption {
 			Kind: &acp.SessionConfigSelect{
 				CurrentValue: acp.SessionConfigValueID(s.mode),
 				Options: acp.SessionConfigSelectOptionList{
-					{Value: modeAsk, Name: "Ask", Description: "Asks before it changes a file or runs a command"},
-					{Value: modeAuto, Name: "Auto", Description: "Changes files of the session without asking; asks before it runs a command"},
+					{Value: modeAsk, Name: "Ask", Description: "Asks before it changes a file or runs a command that does more than read"},
+					{Value: modeAuto, Name: "Auto", Description: "Changes files of the session without asking; asks before it runs a command that does more than read"},
 					{Value: modeFull, Name: "Full", Description: "Does everything without asking; rules still hold"},
-					{Value: modeReadOnly, Name: "Read-only", Description: "Changes no file and runs no command"},
+					{Value: modeReadOnly, Name: "Read-only", Description: "Changes no file and runs only commands that read"},
 				},
 			},
 		},

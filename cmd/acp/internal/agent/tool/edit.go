@@ -72,7 +72,7 @@ func runEdit(ctx context.Context, env Env, input json.RawMessage) (Result, error
 // Write writes a file.
 var Write = Tool{
 	Name: "write", Kind: acp.ToolKindEdit,
-	About: "Writes a file: a new one, or all of one that you have read to its end. Directories are made as needed.",
+	About: "Writes a file: a new one, or all of one that you have read to its end.",
 	Schema: json.RawMessage(`{"type":"object","properties":{` +
 		`"path":{"type":"string"},` +
 		`"text":{"type":"string","description":"all of the file"}},` +

@@ -72,10 +72,10 @@ func applyPatch(ctx context.Context, env Env, source, dir string) (Result, error
 	places := make([]place, len(patch.Files))
 	seen := map[string]bool{}
 	for i, f := range patch.Files {
-		if places[i], err = find(env, below(dir, f.Path)); err != nil {
+		if places[i], err = find(env, relativeTo(dir, f.Path)); err != nil {
 			return Result{}, err
 		}
-		f.Path, f.To = places[i].shown, below(dir, f.To)
+		f.Path, f.To = places[i].shown, relativeTo(dir, f.To)
 		patch.Files[i] = f
 		if seen[places[i].path] {
 			if f.Do == edit.Add {
@@ -121,8 +121,8 @@ func unfit(ctx context.Context, env Env, p place, err error) Result {
 	return res
 }
 
-// below returns a path that may be relative to a directory; "" stays.
-func below(dir, path string) string {
+// relativeTo returns a path that may be relative to a directory; "" stays.
+func relativeTo(dir, path string) string {
 	if _, ok := FilePath(path); ok || path == "" || filepath.IsAbs(path) {
 		return path
 	}

@@ -57,9 +57,11 @@ func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 		Input: map[string]string{"command": line, "cwd": dir},
 	})
 	defer end()
+	quiet := calmOf(own, env, line, dir)
 	err := c.permit(Question{
 		Permission: acp.Permission{Title: "Run this command?", Command: line, Cwd: dir}, About: AboutRun + About(line), Always: "this command",
-		Request: acphost.Request{Title: line, Kind: string(acp.ToolKindExecute), Command: line},
+		Harmless: quiet != nil,
+		Request:  acphost.Request{Title: line, Kind: string(acp.ToolKindExecute), Command: line},
 	})
 	if err != nil {
 		return c.failed(err), nil
@@ -69,9 +71,9 @@ func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 	}
 	c.status(acp.ToolCallStatusInProgress)
 	if in.Seconds >= 0 {
-		return c.runJob(own, line, dir, &in), nil
+		return c.runJob(own, line, quiet.apply(command(c.env.Keys(), line, dir)), &in), nil
 	}
-	state, err := execLine(c.h, c.env.Keys(), line, dir)
+	state, err := c.h.Exec(quiet.apply(command(c.env.Keys(), line, dir)))
 	switch {
 	case own.Err() != nil:
 		res := c.cancelled("The command was cancelled.")
@@ -85,8 +87,8 @@ func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 
 // runJob runs a command that may become a job. It belongs to the session, not to the
 // call.
-func (c *call) runJob(own context.Context, line, dir string, in *RunInput) Result {
-	t, err := c.env.Session().Run(command(c.env.Keys(), line, dir))
+func (c *call) runJob(own context.Context, line string, cmd acp.Exec, in *RunInput) Result {
+	t, err := c.env.Session().Run(cmd)
 	if err != nil {
 		return c.failed(err)
 	}
@@ -195,14 +197,9 @@ func exitText(exit *acp.TerminalExitStatus) (said string, ok bool) {
 // Exec runs a line of the shell to its end, in a terminal that the call shows: the
 // client's, if it lends one, otherwise one of the agent's.
 func Exec(h *acp.ToolCallHandle, keys *withheld.Keys, line, dir string) (*acp.TerminalExitStatus, error) {
-	state, err := execLine(h, keys, line, dir)
+	state, err := h.Exec(command(keys, line, dir))
 	if err != nil {
 		return nil, err
 	}
 	return state.Exit, nil
-}
-
-// execLine is Exec with what was printed, also if the command was given up.
-func execLine(h *acp.ToolCallHandle, keys *withheld.Keys, line, dir string) (*acp.TerminalState, error) {
-	return h.Exec(command(keys, line, dir))
 }

@@ -162,9 +162,11 @@ func bounded(text string, tail int) string {
 // A Question is what is asked before a call is made.
 type Question struct {
 	acp.Permission
-	About   About
-	Always  string          // what "always" is about, in the plural
-	Request acphost.Request // the call in the words of rules
+	About  About
+	Always string // what "always" is about, in the plural
+	// Harmless says that a command does nothing but read what may be read without a question.
+	Harmless bool
+	Request  acphost.Request // the call in the words of rules
 }
 
 // About says what an answer that holds for the rest of the session is about.

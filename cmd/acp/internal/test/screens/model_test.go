@@ -52,8 +52,6 @@ func TestModel(t *testing.T) {
 	looks(t, s, "model-permission")
 	picture(t, s, "agent.svg", s.SVG)
 	s.Type("y")
-	s.Wait("Run this command?", "Enter chooses")
-	s.Type("y")
 	s.Wait("type a prompt", "your own tests")
 	looks(t, s, "model-end")
 	s.Press("ctrl+o")
