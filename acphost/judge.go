@@ -45,7 +45,7 @@ func (p *Policy) weigh(req *Request) weighing {
 	}
 	var out weighing
 	var free []*deed
-	decided, allowed := false, false
+	decided, allowed, alone := false, false, true
 	take := func(d *deed, w weighing) {
 		always, open := w.always && (!decided || out.always), w.open || out.open
 		if !decided || rank(w.effect) > rank(out.effect) {
@@ -59,14 +59,14 @@ func (p *Policy) weigh(req *Request) weighing {
 		w := p.first(d)
 		switch {
 		case d.reads && (w.rule == nil || w.effect == EffectAllow):
-		case d.free && w.rule == nil:
-			free = append(free, d)
+		case (d.free || d.mild) && w.rule == nil:
+			free, alone = append(free, d), alone && d.free
 		default:
 			allowed = allowed || w.effect == EffectAllow
 			take(d, w)
 		}
 	}
-	if r := p.trusts(req); !decided && len(free) > 0 && r != nil {
+	if r := p.trusts(req); !decided && len(free) > 0 && alone && r != nil {
 		return weighing{effect: EffectAllow, rule: r, always: r.AllowAlways}
 	}
 	if !allowed { // then nothing is free
@@ -153,6 +153,7 @@ type deed struct {
 	req    *Request
 	source string // of the part
 	free   bool   // it needs no rule if another part is allowed
+	mild   bool   // likewise, but not alone: it reads
 	reads  bool   // it needs no rule; rules that deny or ask are about it
 	writes bool   // it writes to a file
 	also   *Request
@@ -184,13 +185,14 @@ func (p *Policy) deeds(req *Request) []deed {
 		part := &parsed.Parts[i]
 		d := whole
 		d.part, d.source, d.free = i, whole.line.sourceOf(part), whole.line.isFree(part, req, at)
+		d.mild = !d.free && whole.line.readsOnly(part, req, at)
 		if len(part.Words)+len(part.Sets)+len(part.Runs) > 0 {
 			list = append(list, d)
 		}
 		for _, w := range part.Writes {
 			to := fileOf(req, part, w, acpv2.ToolKindEdit)
 			d := d
-			d.req, d.also, d.writes, d.free = to, req, true, false
+			d.req, d.also, d.writes, d.free, d.mild = to, req, true, false, false
 			d.file, d.of, d.all = &w, part, whole.line
 			list = append(list, d)
 		}
@@ -366,7 +368,7 @@ func (l *line) isFree(part *CommandPart, req *Request, at *places) bool {
 	if len(args) > 0 && args[len(args)-1].Text == "]]" && len(program) == 2 && program[0] == '-' {
 		return true // no program: it follows && within [[, in a shell that does not know that
 	}
-	return freeCommands[program] || l.readsOnly(part, req, at)
+	return freeCommands[program]
 }
 
 // readsOnly reports whether a part does nothing but read files below the directory of the request, whatever the

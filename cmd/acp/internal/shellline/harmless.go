@@ -163,7 +163,7 @@ type arguments struct {
 	only                        []string
 }
 
-// An operand is a word that is no option. after says that -- stands before it.
+// An operand is a word that is not an option. after says that -- stands before it.
 type operand struct {
 	word
 	after bool

@@ -117,7 +117,7 @@ var readers = []reader{
 // listsTar are options with which tar lists an archive that follows.
 var listsTar = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?(t[vzjJ]*f|[vzjJ]t[vzjJ]*f)$`) })
 
-// isLocalNames reports whether words that are no options are names of variables that no program reads.
+// isLocalNames reports whether all words but options are names of variables that no program reads.
 func isLocalNames(words []word) bool {
 	return !slices.ContainsFunc(words[1:], func(w word) bool { return w.Open || w.Text != "-r" && !isLocalName(w.Text) })
 }

@@ -101,3 +101,26 @@ func TestHarmless(t *testing.T) {
 		t.Errorf("only %d lines that look harmless", len(lines))
 	}
 }
+
+// TestHarmlessRemainder: where a rule allows a part of a line, a part that only reads needs none of its own.
+func TestHarmlessRemainder(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("nothing is harmless there")
+	}
+	dir := project(t, true)
+	policy := newPolicy(t, acphost.Rule{Effect: acphost.EffectAllow, Commands: []string{"go test *"}})
+	for line, want := range map[string]bool{
+		"go test ./... | tail -20": true, "go test ./... 2>&1 | grep -v '^ok' | head -50": true, "cd src && go test ./... | tail -5": true, "go test ./... && cat main.go": true,
+		"go test ./... | sort | uniq -c": true, "go test ./...; ls -la src": true, "timeout 60 go test ./... | tail -3": true, "go test ./src/... 2>&1 | sed -n '1,20p'": true,
+		"tail -20 main.go": false, "go test ./... | tee x": false, "go test ./... | tail -20 > x": false, "go test ./... && cat keys/.env": false, "go test ./... && cat out/secret.txt": false,
+		"go test ./... && cat /etc/passwd": false, "go test ./... | sort -o main.go": false, "go test ./... | xargs cat": false, "go test ./... && grep -r x .": false, "go test ./... && touch x": false,
+		"go test ./... && git status":      false, // settings of the repository may name programs, and nobody keeps git from them here
+		"f() { go test ./...; }; f | tail": false, "go test ./... | tail & ls": false,
+	} {
+		req := request(line)
+		req.Cwd = dir
+		if d := policy.Decide(t.Context(), req); (d.Effect == acphost.EffectAllow) != want {
+			t.Errorf("%s: %s: %s", line, d.Effect, d.Reason)
+		}
+	}
+}
