@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/goacp/acp/acpv2"
 )
 
 // A Harmless says what a command line needs that does nothing but read.
@@ -36,9 +38,10 @@ const (
 // read and print files in some directories, which are absolute: nothing is written,
 // sent, started in the background or run that is not itself known to only read, and
 // no file that holds keys is read. Links are followed, and globs expanded, on this
-// machine; of more than 2,000 files and 50,000 entries of directories the line is not
-// harmless. Rules are not looked at: see [Policy.Judge]. Without [Policy.Commands],
-// and on Windows, nothing is harmless.
+// machine; with more than 2,000 files and 50,000 entries of directories the line is not
+// harmless. Of the rules only those count that deny or ask about reading a file below a
+// directory that is read as a whole: [Policy.Judge] has the others. Without
+// [Policy.Commands], and on Windows, nothing is harmless.
 func (p *Policy) Harmless(req Request, dirs ...string) Harmless {
 	r := &harmlessReader{req: &req, places: &places{policy: p}, entries: maxHarmlessEntries}
 	var out Harmless
@@ -60,6 +63,9 @@ func (p *Policy) Harmless(req Request, dirs ...string) Harmless {
 	}
 	r.line = l.parsed
 	r.within(dirs)
+	if r.rules = p.grown(); !r.rules.RestrictsKind(acpv2.ToolKindRead) && !r.rules.RestrictsKind(acpv2.ToolKindSearch) {
+		r.rules = nil
+	}
 	for i := range l.parsed.Parts {
 		part := &l.parsed.Parts[i]
 		if why := r.part(part, &out); why != "" {
@@ -76,6 +82,7 @@ type harmlessReader struct {
 	places  *places
 	roots   []string // without links
 	entries int      // that may still be looked at
+	rules   *Policy  // that may deny reading, or ask; nil if none does
 }
 
 // within sets the directories in which files may be read.
@@ -278,6 +285,8 @@ func (r *harmlessReader) walk(top string, f *CommandFile) (why string) {
 				break
 			}
 			return skip()
+		case !e.IsDir() && counts && r.forbidden(filepath.ToSlash(p)):
+			why = "it reads " + name + ", which a rule is about"
 		case isSecretName(name) && (counts && !e.IsDir() || e.IsDir() && name[0] == '.'):
 			why = "it reads " + name + ", which may hold keys"
 		case e.Type()&fs.ModeSymlink != 0 && f.Follow && counts:
@@ -295,6 +304,21 @@ func (r *harmlessReader) walk(top string, f *CommandFile) (why string) {
 		return nil
 	})
 	return why
+}
+
+// judgedEntries are the entries that a file counts for which rules are asked about.
+const judgedEntries = 10
+
+// forbidden reports whether a rule denies reading or searching a file, or asks.
+func (r *harmlessReader) forbidden(path string) bool {
+	if r.rules == nil {
+		return false
+	}
+	r.entries -= judgedEntries
+	return slices.ContainsFunc([]acpv2.ToolKind{acpv2.ToolKindRead, acpv2.ToolKindSearch}, func(k acpv2.ToolKind) bool {
+		v := r.rules.weigh(&Request{Session: r.req.Session, Kind: string(k), Paths: []string{path}, Cwd: r.req.Cwd})
+		return v.effect == EffectDeny || v.effect == EffectAsk
+	})
 }
 
 // isPlainName reports whether a name is one word in the input of xargs, and no option.

@@ -52,9 +52,17 @@ func TestHarmless(t *testing.T) {
 		"a rule asks":               {before: rule(acphost.EffectAsk, "cat *"), line: "cat main.go", asks: true},
 		"a rule denies":             {before: rule(acphost.EffectDeny, "cat *"), line: "ls | cat main.go", says: "forbids it"},
 		"another rule":              {before: rule(acphost.EffectDeny, "rm *"), line: "cat main.go", ran: true},
-		"a prompter":                {rank: forPrompters, line: "cat main.go", asks: true},
-		"a prompter, read-only":     {rank: forPrompters, mode: modeReadOnly, line: "cat main.go", asks: true},
-		"an approver":               {rank: forApprovers, line: "cat main.go", ran: true},
+		"a rule about a file below": {before: func(_ *testing.T, k *talk) {
+			k.policy, _ = acphost.NewPolicy(acphost.Rule{Effect: acphost.EffectDeny, Paths: []string{"**/notes.txt"}})
+			k.policy.Commands = shellline.Parser{}
+		}, line: "grep -rn println .", asks: true},
+		"a rule about another file": {before: func(_ *testing.T, k *talk) {
+			k.policy, _ = acphost.NewPolicy(acphost.Rule{Effect: acphost.EffectDeny, Paths: []string{"**/secret.txt"}})
+			k.policy.Commands = shellline.Parser{}
+		}, line: "grep -rn println .", ran: true},
+		"a prompter":            {rank: forPrompters, line: "cat main.go", asks: true},
+		"a prompter, read-only": {rank: forPrompters, mode: modeReadOnly, line: "cat main.go", asks: true},
+		"an approver":           {rank: forApprovers, line: "cat main.go", ran: true},
 		"programs of the project": {before: func(t *testing.T, k *talk) {
 			k.write("bin/cat", "#!/bin/sh\ntouch ran\n")
 			if err := os.Chmod(filepath.Join(k.cwd, "bin/cat"), 0o755); err != nil {

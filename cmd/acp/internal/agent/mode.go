@@ -6,7 +6,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
-// aboutModes is what a model is told of each mode. A conversation is searched for these texts to see what it knows.
+// aboutModes is what a model gets to know of each mode. A conversation is searched for these texts to see what it knows.
 var aboutModes = map[string]string{
 	modeAsk:      "(Mode of the session: ask. Reading in its directories, and commands that only read, need no permission; the user is asked before anything else.)",
 	modeAuto:     "(Mode of the session: auto. Reading and changing files in its directories, and commands that only read, need no permission; the user is asked before anything else.)",
@@ -14,7 +14,7 @@ var aboutModes = map[string]string{
 	modeReadOnly: "(Mode of the session: read-only. You can read, search, and run commands that only read. Everything else is refused: find out and explain instead.)",
 }
 
-// untold returns what the model has not been told of the mode, or "". It is for the end of the conversation: what
+// untold returns what the model does not know of the mode, or "". It is for the end of the conversation: what
 // was said before stays as it is, since providers keep that.
 func (s *session) untold() string {
 	s.mu.Lock()

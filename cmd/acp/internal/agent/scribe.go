@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/shellline"
 	"github.com/goacp/acp/cmd/acp/internal/withheld"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -90,7 +91,17 @@ func (w *scribe) Ignores() bool {
 }
 
 func (w *scribe) Judge(req acphost.Request) acphost.Verdict { return w.s.judge(req) }
-func (w *scribe) Restricted() bool                          { return w.s.restricted() }
+
+// Harmless asks the rules as well: a file that they keep from being read may be in a directory that is read as a whole.
+func (w *scribe) Harmless(req acphost.Request) acphost.Harmless {
+	p := w.s.agent.policy
+	if p == nil || p.Commands == nil {
+		p = &acphost.Policy{Commands: shellline.Parser{}}
+	}
+	return p.Harmless(req, w.s.roots()...)
+}
+
+func (w *scribe) Restricted() bool { return w.s.restricted() }
 
 // Intend keeps nothing: a command that the user has typed is not done again by itself.
 func (w *scribe) Intend(tool.Intent) error { return nil }

@@ -10,11 +10,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/gitread"
-	"github.com/goacp/acp/cmd/acp/internal/shellline"
 )
-
-// judge knows command lines that do nothing but read. Rules are for [Env.Judge].
-var judge = acphost.Policy{Commands: shellline.Parser{}}
 
 // A calm is what a harmless line runs with; nil means that a line is not harmless, and runs as it is.
 type calm struct {
@@ -28,7 +24,7 @@ var calmVariables = []string{"CDPATH", "BASH_ENV", "ENV", "RIPGREP_CONFIG_PATH",
 // calmOf returns what a line runs with if it does nothing but read in the session's directories.
 func calmOf(ctx context.Context, env Env, line, dir string) *calm {
 	req := acphost.Request{Kind: string(acp.ToolKindExecute), Command: line, Cwd: dir}
-	h := judge.Harmless(req, env.Roots()...)
+	h := env.Harmless(req)
 	if h.Why != "" {
 		return nil
 	}

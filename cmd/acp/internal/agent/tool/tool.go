@@ -100,6 +100,8 @@ type Env interface {
 	Ignores() bool
 	// Judge returns what the rules say about something that a tool is about to do.
 	Judge(req acphost.Request) acphost.Verdict
+	// Harmless returns whether a command does nothing but read in the session's directories.
+	Harmless(req acphost.Request) acphost.Harmless
 	// Restricted reports whether there are rules that deny or ask.
 	Restricted() bool
 	// Permit asks whether a call may be made, unless that is decided already. It returns

@@ -53,12 +53,17 @@ func (b *bench) MCP() *Servers                { return nil }
 func (b *bench) Skill(name string) (string, bool) {
 	return filepath.Join(b.cwd, "skills", name), name == "known"
 }
-func (b *bench) Web() *http.Client            { return b.web }
-func (b *bench) Keys() *withheld.Keys         { return nil }
-func (b *bench) Cwd() string                  { return b.cwd }
-func (b *bench) Roots() []string              { return []string{b.cwd} }
-func (b *bench) Ignores() bool                { return b.ignores }
-func (b *bench) Restricted() bool             { return b.deny != "" }
+func (b *bench) Web() *http.Client    { return b.web }
+func (b *bench) Keys() *withheld.Keys { return nil }
+func (b *bench) Cwd() string          { return b.cwd }
+func (b *bench) Roots() []string      { return []string{b.cwd} }
+func (b *bench) Ignores() bool        { return b.ignores }
+func (b *bench) Restricted() bool     { return b.deny != "" }
+
+// Harmless is that of no command, so that all of them are asked about.
+func (b *bench) Harmless(acphost.Request) acphost.Harmless {
+	return acphost.Harmless{Why: "it is a test"}
+}
 func (b *bench) Intend(Intent) error          { return nil }
 func (b *bench) SetPlan(plan []acp.PlanEntry) { b.plan = plan }
 

@@ -143,8 +143,30 @@ every command in it.
 | ` + "`$a`" + `, ` + "`python -c '…'`" + `, ` + "`a \\| sh`" + `, ` + "`ssh host a`" + `, anything that cannot be parsed | only a rule with exactly this text allows it | acp asks |
 
 ` + "`cd`" + ` into a directory below the working directory, ` + "`echo`" + `, ` + "`test`" + `, ` + "`true`" + ` and the
-like need no rule if the other commands of the line are allowed. ` + "`go test *`" + ` also
+like need no rule if the other commands of the line are allowed. Neither do commands
+that only read files below it: ` + "`go test *`" + ` allows ` + "`go test ./... | tail -20`" + `. It also
 matches ` + "`go test`" + ` without arguments.
+
+The built-in agent runs a line without asking, in read-only mode too, if all of its
+commands are known to only read, with exactly these options: ` + "`ls`" + `, ` + "`cat`" + `, ` + "`head`" + `, ` + "`grep`" + `, ` + "`rg`" + `,
+` + "`find`" + `, ` + "`sed -n`" + `, ` + "`awk`" + `, ` + "`jq`" + `, ` + "`sort`" + `, ` + "`wc`" + `, ` + "`diff`" + `, ` + "`git status`" + `, ` + "`git log`" + `, ` + "`git diff`" + `, ` + "`go list`" + `,
+` + "`node --version`" + ` and the like, with ` + "`|`" + `, ` + "`&&`" + `, ` + "`;`" + `, loops and ` + "`$(…)`" + `. It asks nevertheless if
+
+- a rule that denies or asks is about the line, or about a file in a directory that is
+  read as a whole;
+- the line reads anything outside of the session's directories, also through a link, or a
+  file that usually holds keys (` + "`.env`" + `, ` + "`id_rsa`" + `, ` + "`*.pem`" + `, ` + "`.npmrc`" + `, ` + "`credentials.json`" + ` …), or
+  shows a variable whose name says that it holds one;
+- it writes anywhere but to ` + "`/dev/null`" + `, runs something in the background, defines a
+  function, or has a variable or a glob that might become an option;
+- a program of the line is found in the session's directories, or relative to the working
+  directory;
+- the repository names filters, drivers or other programs for git that cannot be left out,
+  has submodules, or lies elsewhere;
+- the prompt comes from somebody who may not approve.
+
+Such a line runs without the settings of git of the user and the system, and with those
+of the repository that name programs switched off. go fetches nothing meanwhile.
 
 Some agents only describe a command, for example in a text, without declaring it as what
 they would run. Deny rules apply to such a command, but no allow rule about commands
