@@ -66,7 +66,7 @@ func (s *scan) redirect(r *syntax.Redirect, part int) {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
 		return
 	case syntax.DplIn, syntax.DplOut:
-		if isDescriptor(r.Word.Lit()) {
+		if w := s.expand(r.Word); len(w) == 1 && !w[0].Open && isDescriptor(w[0].Text) {
 			return
 		}
 		writes = true
