@@ -248,7 +248,7 @@ func (r *harmlessReader) isSecret(p string) bool {
 	}
 	for i, name := range names {
 		last := i == len(names)-1
-		if isSecretName(name) && (last || name[0] == '.') || name == ".git" && !last && names[i+1] == "config" {
+		if isSecretName(name) && (last || name[0] == '.') || strings.EqualFold(name, ".git") && !last && strings.EqualFold(names[i+1], "config") {
 			return true
 		}
 	}
@@ -279,7 +279,7 @@ func (r *harmlessReader) walk(top string, f *CommandFile) (why string) {
 			why = "a name of a file may be taken for something else"
 		case f.Entry:
 			return nil
-		case name == ".git":
+		case strings.EqualFold(name, ".git"):
 			if holdsPassword(filepath.Join(p, "config")) {
 				why = "it reads the settings of git, which hold a password"
 				break

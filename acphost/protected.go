@@ -31,7 +31,7 @@ var (
 		.ssh .gnupg .aws .azure .kube .password-store .docker .terraformrc terraform.tfvars *.auto.tfvars *.tfstate *.tfstate.backup
 		id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk
 		credentials credentials.json client_secret*.json service-account*.json service_account*.json secrets.json secrets.yaml secrets.yml secrets.toml secrets.env
-		.secrets master.key kubeconfig`)
+		.secrets master.key kubeconfig .bash_history .zsh_history .psql_history .mysql_history .python_history .node_repl_history`)
 	publicNames = strings.Fields(".env.example .env.sample .env.template .env.dist .env.defaults")
 )
 

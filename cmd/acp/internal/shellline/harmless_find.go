@@ -132,6 +132,9 @@ func (s *scan) finds(p *acphost.CommandPart) (trees []acphost.CommandFile, ok bo
 	return nil, false
 }
 
+// narrowing are programs that print some of the lines that they read, as they are, with these letters of options.
+var narrowing = map[string]string{"grep": "-vEFGPiwxe", "head": "-nqv0123456789", "tail": "-nqv0123456789", "sort": "-rnuVfz", "uniq": "-udi"}
+
 // finder returns the directories in which a program finds the names that it prints, or none if it prints some of
 // what it reads. ok is false if it may print anything.
 func finder(p *acphost.CommandPart) (trees []acphost.CommandFile, ok bool) {
@@ -150,7 +153,9 @@ func finder(p *acphost.CommandPart) (trees []acphost.CommandFile, ok bool) {
 		return below1(files, true), true
 	case name == "git" && len(p.Words) > 1 && p.Words[1].Text == "ls-files" && !has("-s --stage -t -v --eol"):
 		return below1([]acphost.CommandFile{{CommandWord: acphost.CommandWord{Text: ".", Source: "."}}}, true), true
-	case filters[name] && len(files) == 0 && name != "wc" && !(name == "grep" && has("-o --only-matching -c --count -n -b")) && !(name == "uniq" && has("-c --count")):
+	case narrowing[name] != "" && len(files) == 0 && !slices.ContainsFunc(p.Words[1:], func(w acphost.CommandWord) bool {
+		return strings.HasPrefix(w.Text, "-") && strings.Trim(w.Text, narrowing[name]) != ""
+	}):
 		return nil, true
 	}
 	return nil, false

@@ -2,14 +2,20 @@ package shellline_test
 
 import (
 	_ "embed"
+	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/shellline"
+	"github.com/goacp/acp/internal/long"
 )
 
 //go:embed testdata/harmless.txt
@@ -123,4 +129,50 @@ func TestHarmlessRemainder(t *testing.T) {
 			t.Errorf("%s: %s: %s", line, d.Effect, d.Reason)
 		}
 	}
+}
+
+// TestHarmlessRuns: a shell that runs the harmless lines leaves every file and directory as it was.
+func TestHarmlessRuns(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash")
+	}
+	dir := project(t, false)
+	top := filepath.Dir(dir)
+	home := filepath.Join(top, "home")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	before := snapshot(t, top)
+	for i, line := range linesOf(harmlessLines) {
+		if i%10 > 0 && !long.All() || strings.Contains(line, "tail -f") || strings.Contains(line, "go ") { // go has a cache
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), bash, "-c", line)
+		cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + t.TempDir(), "GIT_CEILING_DIRECTORIES=" + top}
+		_ = cmd.Run() // it may fail, since programs are missing
+		if diff := cmp.Diff(before, snapshot(t, top)); diff != "" {
+			t.Fatalf("%s has changed something:\n%s", line, diff)
+		}
+	}
+}
+
+// snapshot returns what is below a directory: names, sizes, modes and the times of changes.
+func snapshot(t *testing.T, top string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			all[path] = fmt.Sprint(info.Size(), info.Mode(), info.ModTime().UnixNano())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
