@@ -38,8 +38,9 @@ const (
 // read and print files in some directories, which are absolute: nothing is written,
 // sent, started in the background or run that is not itself known to only read, and
 // no file that holds keys is read. Links are followed, and globs expanded, on this
-// machine; with more than 2,000 files and 50,000 entries of directories the line is not
-// harmless. Of the rules only those count that deny or ask about reading a file below a
+// machine: where a directory does not exist here, or [Policy.Resolve] looks elsewhere,
+// no line that reads files is harmless. With more than 2,000 files and 50,000 entries of directories a line
+// is not harmless. Of the rules only those count that deny or ask about reading a file below a
 // directory that is read as a whole: [Policy.Judge] has the others. Without
 // [Policy.Commands], and on Windows, nothing is harmless.
 func (p *Policy) Harmless(req Request, dirs ...string) Harmless {
@@ -88,7 +89,8 @@ type harmlessReader struct {
 // within sets the directories in which files may be read.
 func (r *harmlessReader) within(dirs []string) {
 	for _, d := range dirs {
-		if real := r.places.follow(cleanPath(d, "")); real != "" {
+		real := r.places.follow(cleanPath(d, ""))
+		if info, err := os.Stat(filepath.FromSlash(real)); real != "" && err == nil && info.IsDir() {
 			r.roots = append(r.roots, real)
 		}
 	}
@@ -193,6 +195,9 @@ func (r *harmlessReader) paths(part *CommandPart, text string) (all []string, wh
 
 // file returns why a part must not read a file without a question, or "".
 func (r *harmlessReader) file(part *CommandPart, f *CommandFile) string {
+	if len(r.roots) == 0 || r.places.policy.Resolve != nil {
+		return "its files may be on another machine"
+	}
 	for _, s := range shapesOf(f.CommandWord, r.line.Values, 0) {
 		text, known := s.text()
 		if !known {

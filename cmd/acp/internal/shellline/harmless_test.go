@@ -131,6 +131,29 @@ func TestHarmlessRemainder(t *testing.T) {
 	}
 }
 
+// TestHarmlessElsewhere: files on another machine cannot be looked at, so lines that read some are not known as harmless.
+func TestHarmlessElsewhere(t *testing.T) {
+	dir := project(t, false)
+	far := newPolicy(t, acphost.Rule{Effect: acphost.EffectAllow, Commands: []string{"go test *"}})
+	far.Resolve = func(path string) (string, error) { return path, nil }
+	here := newPolicy(t, acphost.Rule{Effect: acphost.EffectAllow, Commands: []string{"go test *"}})
+	for _, tt := range []struct {
+		policy *acphost.Policy
+		dir    string
+		line   string
+		want   bool
+	}{
+		{here, dir, "go test ./... && cat main.go", runtime.GOOS != "windows"}, {far, dir, "go test ./... && cat main.go", false}, {here, dir + "/none", "go test ./... && cat main.go", false},
+		{far, dir, "go test ./... | tail -5", runtime.GOOS != "windows"}, {here, dir + "/none", "go test ./... | tail -5", runtime.GOOS != "windows"},
+	} {
+		req := request(tt.line)
+		req.Cwd = tt.dir
+		if d := tt.policy.Decide(t.Context(), req); (d.Effect == acphost.EffectAllow) != tt.want {
+			t.Errorf("%s in %s: %s: %s", tt.line, tt.dir, d.Effect, d.Reason)
+		}
+	}
+}
+
 // TestHarmlessRuns: a shell that runs the harmless lines leaves every file and directory as it was.
 func TestHarmlessRuns(t *testing.T) {
 	bash, err := exec.LookPath("bash")
