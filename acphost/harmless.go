@@ -408,6 +408,9 @@ func (r *harmlessReader) matching(dir, pattern string) (names []string) {
 	}
 	entries, _ := os.ReadDir(filepath.FromSlash(dir))
 	r.entries -= len(entries) + 1
+	if ok, err := path.Match(pattern, ".."); pattern[0] != '*' && pattern[0] != '?' && (ok || err != nil) {
+		names = append(names, "..") // of .* in most shells
+	}
 	for _, e := range entries {
 		if e.Name()[0] == '.' && pattern[0] != '.' && pattern[0] != '\\' {
 			continue

@@ -110,6 +110,8 @@ func passes(part *acphost.CommandPart, name string, words []word) *acphost.Comma
 			return nil
 		case option && strings.HasSuffix(name, "xargs") && (strings.HasPrefix(t, "--arg") || t[1:] != "" && t[1] != '-' && strings.Contains(t, "a")):
 			return nil // it reads a file
+		case option && strings.HasSuffix(name, "xargs") && (strings.HasPrefix(t, "--d") || t[1:] != "" && t[1] != '-' && strings.Contains(t, "d")):
+			return nil // it cuts names
 		}
 	}
 	return new(acphost.CommandReads)
@@ -137,6 +139,9 @@ func (r *reader) reads(words []word) *acphost.CommandReads {
 		}
 		if strings.HasSuffix(kinds, string(rune(kindNone))) && (o.split || isGlob(o.word) && i+1 >= len(kinds)-1) {
 			return nil // it may be more than one
+		}
+		if kind == kindText && o.split && strings.Trim(kinds, string(rune(kindText))) != "" {
+			return nil // those that follow are files
 		}
 		if !a.add(out, o, kind) {
 			return nil
