@@ -3,11 +3,9 @@ package telemetry
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/goacp/acp/cmd/acp/internal/gateway"
 )
@@ -106,28 +104,23 @@ var histograms = []histogram{
 
 // metrics are the metrics of a process.
 type metrics struct {
-	registry   *prometheus.Registry
-	counters   map[string]*prometheus.CounterVec
-	histograms map[string]*prometheus.HistogramVec
-	agents     map[string]bool
+	families map[string]*family // by name
+	agents   map[string]bool
+	version  string
 
 	mu     sync.Mutex
 	values map[string]map[string]bool // by label, those that are not of an agent
 }
 
 func newMetrics(agents []string, version string) *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(), counters: map[string]*prometheus.CounterVec{}, histograms: map[string]*prometheus.HistogramVec{},
-		agents: map[string]bool{}, values: map[string]map[string]bool{},
-	}
+	m := &metrics{families: map[string]*family{}, agents: map[string]bool{}, version: version, values: map[string]map[string]bool{}}
 	for _, name := range agents {
 		m.agents[name] = true
 	}
 	for _, c := range counters {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: c.name, Help: c.help}, c.labels)
-		m.counters[c.name] = v
+		m.families[c.name] = &family{labels: c.labels}
 		if len(c.labels) == 0 {
-			v.WithLabelValues() // from the beginning
+			m.add(c.name, 0) // from the beginning
 		}
 		for _, value := range c.first {
 			if c.labels[0] == labelAgent {
@@ -138,36 +131,22 @@ func newMetrics(agents []string, version string) *metrics {
 				m.add(c.name, 0, c.labels[0], value)
 			}
 		}
-		m.registry.MustRegister(v)
 	}
 	for _, h := range histograms {
-		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: h.name, Help: h.help, Buckets: h.buckets}, h.labels)
-		m.histograms[h.name] = v
+		m.families[h.name] = &family{labels: h.labels, buckets: h.buckets}
 		if len(h.labels) == 0 {
-			v.WithLabelValues()
+			m.families[h.name].begin()
 		}
-		m.registry.MustRegister(v)
 	}
 	for _, outcome := range []string{"error", "ok"} { // for which there is an alert
-		m.histograms["acp_append_seconds"].WithLabelValues(m.value(labelOutcome, outcome))
+		m.families["acp_append_seconds"].begin(m.value(labelOutcome, outcome))
 	}
-	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "acp_build_info", Help: helpOf("acp_build_info"), ConstLabels: prometheus.Labels{"version": version}})
-	build.Set(1)
-	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
-}
-
-func helpOf(gauge string) string {
-	for _, g := range gauges {
-		if g.Name == gauge {
-			return g.Help
-		}
-	}
-	panic("telemetry: no gauge " + gauge)
 }
 
 // value returns a value for a label, of which there are only so many.
 func (m *metrics) value(label, v string) string {
+	v = strings.ToValidUTF8(v, "\uFFFD")
 	if label == labelAgent {
 		if m.agents[v] {
 			return v
@@ -193,12 +172,12 @@ func (m *metrics) value(label, v string) string {
 
 // add adds to a counter. labels are its label and value pairs.
 func (m *metrics) add(name string, n float64, labels ...string) {
-	m.counters[name].WithLabelValues(m.valuesOf(labels)...).Add(n)
+	m.families[name].add(n, m.valuesOf(labels)...)
 }
 
 // took adds to a histogram.
 func (m *metrics) took(name string, d time.Duration, labels ...string) {
-	m.histograms[name].WithLabelValues(m.valuesOf(labels)...).Observe(d.Seconds())
+	m.families[name].observe(d.Seconds(), m.valuesOf(labels)...)
 }
 
 func (m *metrics) valuesOf(labels []string) (values []string) {
@@ -254,53 +233,46 @@ func (m *metrics) happened(e *gateway.Event) {
 	}
 }
 
-// A present reads the gauges as they are scraped.
-type present struct {
-	gateway Gateway
-	size    func(context.Context) (int64, error)
-	descs   map[string]*prometheus.Desc
-}
-
-func newPresent(g Gateway, size func(context.Context) (int64, error)) *present {
-	p := &present{gateway: g, size: size, descs: map[string]*prometheus.Desc{}}
-	for _, d := range gauges {
-		if d.Name != "acp_build_info" {
-			p.descs[d.Name] = prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)
-		}
-	}
-	return p
-}
-
-// Describe implements [prometheus.Collector].
-func (p *present) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range p.descs {
-		ch <- d
-	}
-}
-
 // sizeTime bounds how long it takes to ask for the size of the database.
 const sizeTime = 2 * time.Second
 
-// Collect implements [prometheus.Collector].
-func (p *present) Collect(ch chan<- prometheus.Metric) {
-	set := func(name string, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(p.descs[name], prometheus.GaugeValue, v, labels...)
+// page returns all metrics. Gauges are read for it.
+func (m *metrics) page(ctx context.Context, g Gateway, size func(context.Context) (int64, error)) []byte {
+	st := g.Stats()
+	present := map[string][]series{
+		"acp_sessions": {
+			{values: []string{"open"}, sum: float64(st.Sessions)},
+			{values: []string{"running"}, sum: float64(st.Running)},
+			{values: []string{"asking"}, sum: float64(st.Asking)},
+		},
+		"acp_agents":        {{sum: float64(st.Agents)}},
+		"acp_watchers":      {{sum: float64(st.Watchers)}},
+		"acp_draining":      {{}},
+		"acp_lease_seconds": {{sum: st.Lease.Seconds()}},
+		"acp_build_info":    {{values: []string{m.version}, sum: 1}},
 	}
-	st := p.gateway.Stats()
-	set("acp_sessions", float64(st.Sessions), "open")
-	set("acp_sessions", float64(st.Running), "running")
-	set("acp_sessions", float64(st.Asking), "asking")
-	set("acp_agents", float64(st.Agents))
-	set("acp_watchers", float64(st.Watchers))
-	draining := 0.0
 	if st.Draining {
-		draining = 1
+		present["acp_draining"][0].sum = 1
 	}
-	set("acp_draining", draining)
-	set("acp_lease_seconds", st.Lease.Seconds())
-	ctx, cancel := context.WithTimeout(context.Background(), sizeTime)
+	ctx, cancel := context.WithTimeout(ctx, sizeTime)
 	defer cancel()
-	if n, err := p.size(ctx); err == nil { // otherwise there is none
-		set("acp_log_bytes", float64(n))
+	if n, err := size(ctx); err == nil { // otherwise there is none
+		present["acp_log_bytes"] = []series{{sum: float64(n)}}
 	}
+	p := new(page)
+	for _, d := range Metrics() {
+		if f := m.families[d.Name]; f != nil {
+			f.write(p, d)
+			continue
+		}
+		for i, s := range present[d.Name] {
+			if i == 0 {
+				p.head(d)
+			}
+			p.line(d.Name, d.Labels, s.values, s.sum)
+		}
+	}
+	p.golang()
+	p.process()
+	return p.text
 }

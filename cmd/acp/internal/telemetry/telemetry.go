@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/goacp/acp/cmd/acp/internal/gateway"
 )
 
@@ -106,11 +104,19 @@ func (t *Telemetry) Serve(ctx context.Context, address string, g Gateway, size f
 	if !at.IP.IsLoopback() {
 		return nil, ErrNotLocal
 	}
-	if err := t.metrics.registry.Register(newPresent(g, size)); err != nil {
-		return nil, err
-	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(t.metrics.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeTime}))
+	scrapes := make(chan struct{}, maxScrapes)
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case scrapes <- struct{}{}:
+			defer func() { <-scrapes }()
+		default:
+			http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write(t.metrics.page(r.Context(), g, size))
+	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), sizeTime)
