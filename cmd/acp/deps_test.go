@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -238,6 +239,34 @@ func TestImports(t *testing.T) {
 	for dir := range layers {
 		if !seen[dir] {
 			t.Errorf("the layers list %q, which does not exist", dir)
+		}
+	}
+}
+
+// unlinked are packages that the program must do without, and why.
+var unlinked = map[string]string{
+	"github.com/alecthomas/chroma/v2/lexers": "it reads 279 languages before main: ADR 0031",
+	"github.com/prometheus/":                 "it has protobuf and reads /proc before main: ADR 0032",
+	"google.golang.org/protobuf/":            "it is 0.7 MB, and registers its types before main: ADR 0032",
+	"expvar":                                 "it serves the command line to whoever asks: ADR 0032",
+	"github.com/spf13/cobra/doc":             "it has parsers of Markdown and YAML: ADR 0008",
+	"html/template":                          templates,
+	"testing":                                "it registers flags",
+	"net/http/pprof":                         "it serves profiles to whoever asks",
+}
+
+// TestLinked: what was taken out of the program, for its size or the time before main, stays out.
+func TestLinked(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", ".")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		for not, why := range unlinked {
+			if pkg == not || strings.HasSuffix(not, "/") && strings.HasPrefix(pkg, not) {
+				t.Errorf("the program links %s: %s", pkg, why)
+			}
 		}
 	}
 }

@@ -8,13 +8,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
@@ -40,20 +36,6 @@ func NewCommand(a *app.App) *cobra.Command {
 		},
 	})
 	return cmd
-}
-
-// Man writes the manual pages of all commands into dir, which it creates if necessary. The pages
-// carry no date of their own, so that packages built from the same source are identical.
-func Man(root *cobra.Command, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	epoch := time.Unix(0, 0).UTC()
-	root.DisableAutoGenTag = true
-	if err := doc.GenManTree(root, &doc.GenManHeader{Title: "ACP", Section: "1", Source: "acp", Manual: "acp", Date: &epoch}, dir); err != nil {
-		return fmt.Errorf("manual pages in %s: %w", filepath.Clean(dir), err)
-	}
-	return nil
 }
 
 // statuses describes the exit statuses, and the promises that all commands make about their output.
@@ -260,14 +242,14 @@ func dedent(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// flags writes the table of flags. Defaults that say nothing, such as false and 0, are left out.
+// flags writes the table of flags.
 func flags(b *bytes.Buffer, title string, set *pflag.FlagSet) {
 	var rows []string
 	set.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
-		name, usage := pflag.UnquoteUsage(f)
+		name, usage := described(f)
 		text := "`--" + f.Name
 		if f.Shorthand != "" {
 			text = "`-" + f.Shorthand + "`, " + text
@@ -276,9 +258,6 @@ func flags(b *bytes.Buffer, title string, set *pflag.FlagSet) {
 			text += " " + name
 		}
 		text += "`"
-		if def := f.DefValue; def != "" && def != "false" && def != "[]" && def != "0" && def != "0s" {
-			usage += " (default " + def + ")"
-		}
 		rows = append(rows, fmt.Sprintf("| %s | %s |", text, cell(usage)))
 	})
 	if len(rows) > 0 {
