@@ -116,9 +116,9 @@ func splitArchive(text string) (all []member) {
 }
 
 var (
-	idShape   = regexp.MustCompile(`^(agent|client|server)/[a-z0-9-]+/[a-z0-9-]+$`)
-	citeShape = regexp.MustCompile(`^S([0-9]{1,3})$|^RFC[0-9]+$|^RFD$`)
-	needShape = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+	idShape   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(agent|client|server)/[a-z0-9-]+/[a-z0-9-]+$`) })
+	citeShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^S([0-9]{1,3})$|^RFC[0-9]+$|^RFD$`) })
+	needShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`) })
 )
 
 // lastStatement is the number of the last statement that rules may cite.
@@ -141,7 +141,7 @@ func parseRule(r *Rule, m member) (*Rule, *test, error) {
 	bad := func(line int, format string, args ...any) (*Rule, *test, error) {
 		return nil, nil, &ruleError{line: line, reason: fmt.Sprintf(format, args...)}
 	}
-	if !idShape.MatchString(r.ID) {
+	if !idShape().MatchString(r.ID) {
 		return bad(m.line-1, "%q is no id of a rule", r.ID)
 	}
 
@@ -221,7 +221,7 @@ func (r *Rule) metadata(t *test, words []string) error {
 		r.Level = Level(rest[0])
 	case "cite":
 		for _, c := range rest {
-			m := citeShape.FindStringSubmatch(c)
+			m := citeShape().FindStringSubmatch(c)
 			if m == nil {
 				return fmt.Errorf("%q is no statement such as S20", c)
 			}
@@ -248,7 +248,7 @@ func (r *Rule) metadata(t *test, words []string) error {
 	case "needs", "lacks":
 		of := strings.Join(rest, " ")
 		p := strings.TrimPrefix(strings.TrimPrefix(of, "v1 "), "v2 ")
-		if !needShape.MatchString(p) {
+		if !needShape().MatchString(p) {
 			return fmt.Errorf("%s needs the path of a capability", key)
 		}
 		if key == "needs" {

@@ -20,7 +20,7 @@ func variableOf(p path) string {
 func environItems(environ []string) (items []item, problems []*Problem) {
 	known := map[string]path{}
 	var tables []string
-	root.walk(nil, func(p path, _ *node) {
+	root().walk(nil, func(p path, _ *node) {
 		switch {
 		case slices.Contains(p, "NAME"):
 		case len(p) > 1:

@@ -157,7 +157,7 @@ type loader struct {
 // defaults is the lowest layer.
 func (l *loader) defaults() {
 	var items []item
-	root.walk(nil, func(p path, n *node) {
+	root().walk(nil, func(p path, n *node) {
 		if slices.Contains(p, "NAME") {
 			return
 		}
@@ -374,7 +374,7 @@ func (l *loader) finish() (*Config, error) {
 // rank sorts settings in the order of their declaration, and users' names alphabetically.
 func rank(p path) []string {
 	out := make([]string, len(p))
-	n := root
+	n := root()
 	for i, part := range p {
 		out[i] = part
 		switch {

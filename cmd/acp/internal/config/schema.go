@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -40,7 +41,7 @@ type node struct {
 }
 
 // root describes all settings.
-var root = nodeOf(reflect.TypeFor[Settings](), "")
+var root = sync.OnceValue(func() *node { return nodeOf(reflect.TypeFor[Settings](), "") })
 
 // nodeOf returns the description of a field, from its type and its tags.
 func nodeOf(t reflect.Type, tag reflect.StructTag) *node {
@@ -78,7 +79,7 @@ func nodeOf(t reflect.Type, tag reflect.StructTag) *node {
 
 // find returns the description of a key, or an error that names a similar key.
 func find(p path) (*node, error) {
-	n := root
+	n := root()
 	for i, part := range p {
 		switch n.kind {
 		case kindNames:
@@ -306,7 +307,7 @@ type Setting struct {
 // Known returns the descriptions of all settings, in the order of [Settings].
 func Known() []Setting {
 	var out []Setting
-	root.walk(nil, func(p path, n *node) {
+	root().walk(nil, func(p path, n *node) {
 		s := Setting{Key: p.String(), Type: n.String(), Values: n.enum, Default: n.def, Help: n.help}
 		if n.flag != "" {
 			s.Flag = "--" + n.flag

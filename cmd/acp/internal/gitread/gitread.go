@@ -23,6 +23,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -146,8 +147,10 @@ func (t *Tree) unseen() string {
 }
 
 // values are the settings that are told to git: none names a program or a file.
-var values = regexp.MustCompile(`^(core|extensions)\.(filemode|symlinks|ignorecase|precomposeunicode|trustctime|checkstat` +
-	`|autocrlf|eol|sparsecheckout|sparsecheckoutcone|objectformat)\n([a-zA-Z0-9]*)$`)
+var values = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(core|extensions)\.(filemode|symlinks|ignorecase|precomposeunicode|trustctime|checkstat` +
+		`|autocrlf|eol|sparsecheckout|sparsecheckoutcone|objectformat)\n([a-zA-Z0-9]*)$`)
+})
 
 // settings returns the settings that git is given: of the user and the system, then those of the repository, whose
 // settings are in file. Listing settings runs nothing. tables says that references are not kept in files.
@@ -169,7 +172,7 @@ func (t *Tree) settings(ctx context.Context, program, file string) (config []byt
 		cmd.Dir, cmd.Env, cmd.Stdin, cmd.WaitDelay = t.own, env, bytes.NewReader(stdin), time.Second
 		out, _ := cmd.Output() // where it fails the defaults hold
 		for entry := range strings.SplitSeq(string(out), "\x00") {
-			if m := values.FindStringSubmatch(entry); m != nil {
+			if m := values().FindStringSubmatch(entry); m != nil {
 				fmt.Fprintf(b, "[%s]\n\t%s = %s\n", m[1], m[2], m[3])
 			}
 			entries = append(entries, entry)
@@ -239,11 +242,11 @@ func packed(file, ref string) string {
 	return ""
 }
 
-var name = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var name = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`) })
 
 // commit returns the name of an object if text is one, and "" otherwise.
 func commit(text string) string {
-	if text = strings.TrimSpace(text); name.MatchString(text) {
+	if text = strings.TrimSpace(text); name().MatchString(text) {
 		return text
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -184,7 +185,7 @@ func after(text, prefix string) (rest string, ok bool) {
 }
 
 // opening is the beginning of an element that an agent has put around or after words of the user.
-var opening = regexp.MustCompile(`<([a-z][a-z0-9]*(?:[-_][a-z0-9]+)+)(?: [^<>]*)?>`)
+var opening = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<([a-z][a-z0-9]*(?:[-_][a-z0-9]+)+)(?: [^<>]*)?>`) })
 
 // maxElements bounds the elements that are removed from a text.
 const maxElements = 256
@@ -198,7 +199,7 @@ func unwrap(text string) string {
 	var out strings.Builder
 	inside, rest := "", text
 	for range maxElements {
-		m := opening.FindStringSubmatchIndex(rest)
+		m := opening().FindStringSubmatchIndex(rest)
 		if m == nil {
 			break
 		}

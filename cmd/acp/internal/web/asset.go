@@ -26,7 +26,7 @@ var types = map[string]string{
 }
 
 // hashed are names that another content would not have.
-var hashed = regexp.MustCompile(`-[0-9A-Z]{8}\.(js|css)$`)
+var hashed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`-[0-9A-Z]{8}\.(js|css)$`) })
 
 // An asset is a file of the page.
 type asset struct {
@@ -50,7 +50,7 @@ func load(from fs.FS) map[string]*asset {
 			return err
 		}
 		a := &asset{kind: kind, caching: "no-cache", isDocument: path.Ext(name) == ".html"}
-		if hashed.MatchString(name) {
+		if hashed().MatchString(name) {
 			a.caching = "public, max-age=31536000, immutable"
 		}
 		a.data = sync.OnceValue(func() []byte {

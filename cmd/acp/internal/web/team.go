@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goacp/acp/acphttp"
@@ -42,7 +43,7 @@ const (
 )
 
 // route is what is shown after a login: the ID of a session.
-var route = regexp.MustCompile(`^[A-Za-z0-9_.~%-]{0,200}$`)
+var route = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.~%-]{0,200}$`) })
 
 // toIssuer sends a browser to the issuer, from the page: no other site can have it logged in.
 func (p *Page) toIssuer(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +55,7 @@ func (p *Page) toIssuer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	origin, at := r.URL.Query().Get("from"), r.URL.Query().Get("at")
-	if own := p.isOwnOrigin(r, origin); !own && !p.isOutside(r, origin, true) || !route.MatchString(at) {
+	if own := p.isOwnOrigin(r, origin); !own && !p.isOutside(r, origin, true) || !route().MatchString(at) {
 		p.failed(w, &acphttp.StatusError{Status: http.StatusBadRequest, Text: "this is no request to log in"})
 		return
 	}

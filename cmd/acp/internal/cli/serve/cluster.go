@@ -49,7 +49,7 @@ func (c *Cluster) flags(f *pflag.FlagSet) {
 const leaseOfNodes = 10 * time.Second
 
 // nodePattern is what names of nodes are like: they are part of paths.
-var nodePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$`)
+var nodePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$`) })
 
 // check refuses flags that make no sense together.
 func (c *Cluster) check() error {
@@ -73,7 +73,7 @@ func (c *Cluster) check() error {
 	if scheme, _, ok := strings.Cut(c.Database, "://"); !ok || scheme != "postgres" && scheme != "postgresql" {
 		return exitcode.Errorf(exitcode.Usage, "--db must be a URL that begins with postgres://")
 	}
-	if !nodePattern.MatchString(c.Node) && c.Node != "" {
+	if !nodePattern().MatchString(c.Node) && c.Node != "" {
 		return exitcode.Errorf(exitcode.Usage, "--node: %q is not a name of up to 64 letters, digits, and - _ . inside", c.Node)
 	}
 	if c.Lease != 0 && c.Lease < 2*time.Second {

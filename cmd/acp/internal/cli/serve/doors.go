@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -122,7 +123,7 @@ func team(c config.Serve) (identity.Team, error) {
 
 // expand replaces ${NAME}.
 func expand(text string) (_ string, err error) {
-	text = variable.ReplaceAllStringFunc(text, func(v string) string {
+	text = variable().ReplaceAllStringFunc(text, func(v string) string {
 		value := os.Getenv(v[2 : len(v)-1])
 		if value == "" {
 			err = fmt.Errorf("%s is not set", v)
@@ -132,7 +133,7 @@ func expand(text string) (_ string, err error) {
 	return text, err
 }
 
-var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`) })
 
 // peer says who another user of this machine is, by the settings: the user's own, or those of everybody.
 func peer(c config.Serve, lookup func(uid string) (*user.User, error)) func(identity.Peer) (identity.Principal, error) {

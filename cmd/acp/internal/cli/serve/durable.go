@@ -327,7 +327,7 @@ func (d *durable) Close() error {
 func nodeName(file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if name := strings.TrimSpace(string(data)); err == nil && name != "" {
-		if !nodePattern.MatchString(name) {
+		if !nodePattern().MatchString(name) {
 			return "", fmt.Errorf("%s has %.80q, which is not the name of a node", file, name)
 		}
 		return name, nil

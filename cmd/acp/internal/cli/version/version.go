@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +45,7 @@ type Info struct {
 type release struct{ version, commit, time string }
 
 // pseudo matches the version that the go command gives to a commit without a tag.
-var pseudo = regexp.MustCompile(`^v.*[-.][0-9]{14}-([0-9a-f]{12})$`)
+var pseudo = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^v.*[-.][0-9]{14}-([0-9a-f]{12})$`) })
 
 // Read returns what the build has recorded about the program. A build from a checkout without a
 // version is called 0.0.0-devel. A build that has recorded no commit, as the go command does for
@@ -78,7 +79,7 @@ func read(build *debug.BuildInfo, number string, latest release) Info {
 	if info.Commit != "" {
 		return info
 	}
-	if m := pseudo.FindStringSubmatch(info.Version); m != nil {
+	if m := pseudo().FindStringSubmatch(info.Version); m != nil {
 		info.Commit = m[1]
 	} else if latest.version != "" && strings.TrimPrefix(info.Version, "v") == latest.version[1:] {
 		info.Commit, info.Time, info.Released = latest.commit, latest.time, true

@@ -70,12 +70,12 @@ type Entry struct {
 }
 
 // secrets finds credentials and tickets (package identity). Other secrets are what a [trace.Redactor] finds.
-var secrets = regexp.MustCompile(`acpt?_[a-z2-7]{16}_[a-z2-7]+`)
+var secrets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`acpt?_[a-z2-7]{16}_[a-z2-7]+`) })
 
 // clean returns a text without secrets, of at most max bytes.
 func clean(r *trace.Redactor, text string, max int) string {
 	text = text[:min(len(text), mostRead)]
-	text = r.Text(secrets.ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), "«redacted»"))
+	text = r.Text(secrets().ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), "«redacted»"))
 	if len(text) <= max {
 		return text
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -79,7 +80,7 @@ func (v *Verifier) Finish(ctx context.Context, kept string, query url.Values) (t
 		return "", "", fmt.Errorf("%w: the login has taken too long", identity.ErrCredential)
 	}
 	if said := query.Get("error"); said != "" {
-		if !errorCode.MatchString(said) {
+		if !errorCode().MatchString(said) {
 			said = "an error"
 		}
 		return "", "", fmt.Errorf("%w: %s says %s", identity.ErrDenied, v.Name(), said)
@@ -100,7 +101,7 @@ func (v *Verifier) Finish(ctx context.Context, kept string, query url.Values) (t
 			return "", "", fmt.Errorf("%w: %s does not know the code", identity.ErrCredential, v.Name())
 		}
 		// Without what it says otherwise, of which there may be a lot.
-		return "", "", fmt.Errorf("asking the issuer: it answers with status %d, %q", refused.Response.StatusCode, errorCode.FindString(refused.ErrorCode))
+		return "", "", fmt.Errorf("asking the issuer: it answers with status %d, %q", refused.Response.StatusCode, errorCode().FindString(refused.ErrorCode))
 	}
 	token, _ = got.Extra("id_token").(string)
 	t, err := verify(ctx, verifier, token)
@@ -114,7 +115,7 @@ func (v *Verifier) Finish(ctx context.Context, kept string, query url.Values) (t
 }
 
 // errorCode is what codes of errors look like: RFC 6749, section 4.1.2.1.
-var errorCode = regexp.MustCompile(`^[a-z_]{1,64}$`)
+var errorCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_]{1,64}$`) })
 
 // registered returns this gateway as a client of the issuer, which has been asked what it supports.
 func (v *Verifier) registered(redirect string) *oauth2.Config {

@@ -91,13 +91,13 @@ func (k *Known) mend(provider string) {
 }
 
 // dated is a name with the date of a version at its end.
-var dated = regexp.MustCompile(`-(20\d{2}-?\d{2}-?\d{2}|latest)$`)
+var dated = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`-(20\d{2}-?\d{2}-?\d{2}|latest)$`) })
 
 // Find returns what is known of a model. Versions with a date count as the model without
 // one, if only that is known.
 func (c *Catalog) Find(provider, id string) (Known, bool) {
 	all := c.Providers[provider]
-	for _, name := range []string{id, dated.ReplaceAllString(id, "")} {
+	for _, name := range []string{id, dated().ReplaceAllString(id, "")} {
 		if i := slices.IndexFunc(all, func(k Known) bool { return k.ID == name }); i >= 0 {
 			return all[i], true
 		}

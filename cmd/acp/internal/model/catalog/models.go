@@ -328,7 +328,7 @@ func (m *Models) played(file string) (model.Model, error) {
 func (m *Models) info(p *Provider, id string) model.Info {
 	info := model.Info{Provider: p.Name, ID: id, Name: id, Images: true, Parallel: true, Efforts: p.Efforts, Local: p.Local}
 	m.known().describe(&info)
-	if _, name, _ := strings.Cut("/"+id, "/openai/"); patches.MatchString(id) || patches.MatchString(name) {
+	if _, name, _ := strings.Cut("/"+id, "/openai/"); patches().MatchString(id) || patches().MatchString(name) {
 		info.Edit = model.EditPatch
 		info.Texts = p.API == Responses && (texts.MatchString(id) || texts.MatchString(name))
 	}
@@ -339,7 +339,7 @@ func (m *Models) info(p *Provider, id string) model.Info {
 }
 
 // patches are the models that were trained on patches.
-var patches = regexp.MustCompile(`^(gpt-5|gpt-4\.1|o3|o4-|codex)`)
+var patches = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(gpt-5|gpt-4\.1|o3|o4-|codex)`) })
 
 // texts are those of them for which a tool may take its input as a text.
 var texts = regexp.MustCompile(`^(gpt-5|codex)`)

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/goacp/acp"
@@ -33,7 +34,7 @@ type image struct {
 }
 
 // mentioned finds @path and @"path" at the beginning of words.
-var mentioned = regexp.MustCompile(`(?:^|[\s(])@(?:"([^"\n]+)"|([^\s"]+))`)
+var mentioned = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|[\s(])@(?:"([^"\n]+)"|([^\s"]+))`) })
 
 // compose turns typed text into the content of a prompt: the text itself and, for each file that it
 // mentions, a picture, the file's text or a link, depending on what the agent accepts. remarks
@@ -49,7 +50,7 @@ func compose(ctx context.Context, cwd, text string, long map[string]string, imag
 		more = append(more, &acpv2.ImageContent{Data: base64.StdEncoding.EncodeToString(img.data), MIMEType: img.mime})
 	}
 	seen := map[string]bool{}
-	for _, found := range mentioned.FindAllStringSubmatch(text, -1) {
+	for _, found := range mentioned().FindAllStringSubmatch(text, -1) {
 		path := found[1] + found[2]
 		if found[1] == "" {
 			path = existing(cwd, path)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -154,11 +155,13 @@ func fitExit(s string, width int) string {
 
 // pseudoVersion matches the pseudo-versions of Go, which programs have that are built between
 // releases.
-var pseudoVersion = regexp.MustCompile(`^v?\d+\.\d+\.\d+-(?:[0-9A-Za-z.]+\.)?\d{14}-([0-9a-f]{7})[0-9a-f]{5}(?:\+[a-z]+)?$`)
+var pseudoVersion = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^v?\d+\.\d+\.\d+-(?:[0-9A-Za-z.]+\.)?\d{14}-([0-9a-f]{7})[0-9a-f]{5}(?:\+[a-z]+)?$`)
+})
 
 // shortVersion abbreviates a pseudo-version to its commit.
 func shortVersion(v string) string {
-	if p := pseudoVersion.FindStringSubmatch(v); p != nil {
+	if p := pseudoVersion().FindStringSubmatch(v); p != nil {
 		return "dev " + p[1]
 	}
 	return v

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -164,11 +165,11 @@ func Forget(stateDir, cwd string, prompts []string) error {
 }
 
 // placeholder is the form of all placeholders: see [input.newMark].
-var placeholder = regexp.MustCompile(`\[#[0-9]+ [^\]\n]*\]`)
+var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[#[0-9]+ [^\]\n]*\]`) })
 
 // isOneOf reports whether a line of the history was one of the prompts.
 func isOneOf(line string, prompts []string) bool {
-	parts := placeholder.Split(strings.TrimSpace(line), -1)
+	parts := placeholder().Split(strings.TrimSpace(line), -1)
 	return slices.ContainsFunc(prompts, func(p string) bool {
 		p = strings.TrimSpace(p)
 		if len(parts) == 1 {

@@ -138,7 +138,7 @@ func (in *input) empty(text string) string {
 	for _, name := range in.marks { // which may have brackets in them
 		text = strings.ReplaceAll(text, name, "")
 	}
-	for _, name := range placeholder.FindAllString(text, -1) {
+	for _, name := range placeholder().FindAllString(text, -1) {
 		if isMark(name) {
 			return name
 		}
