@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test test-long race lint cross types vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-tap bench-web bench-gateway bench-cluster bench-network torture bench-harness docs release-test steady ci
+.PHONY: help test test-long race lint cross types vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-start bench-tap bench-web bench-gateway bench-cluster bench-network torture bench-harness docs release-test steady ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ bench-quick: ## make bench in about a minute, without writing
 
 bench-program: ## measure the first paint, the memory and bursts of the program (Linux)
 	cd cmd/acp && go test -run '^$$' -bench 'FirstPaint|Idle|Written|Hold$$' -benchtime 20x . && go test -run '^$$' -bench Burst -benchtime 5x .
+
+bench-start: ## measure what processes of the program do before they are of use, beside BEFORE, a commit (Linux)
+	cd cmd/acp && ACP_BEFORE=$(BEFORE) go test -run '^$$' -bench 'Start$$' -benchtime 21x .
 
 bench-tap: ## measure what acp tap adds to a turn (Linux; with Node if it is there)
 	cd cmd/acp && go test -run '^$$' -bench Tap -benchtime 3s .
