@@ -7,10 +7,11 @@ import (
 	"bytes"
 
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"github.com/goacp/acp/cmd/acp/internal/markdown/gfm"
 )
 
 const (
@@ -48,12 +49,12 @@ func Options() []parser.Option {
 	return []parser.Option{
 		parser.WithBlockParsers(blocks...),
 		parser.WithInlineParsers(append(inlines,
-			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
-			util.Prioritized(extension.NewStrikethroughParser(), 500),
-			util.Prioritized(extension.NewLinkifyParser(), 999),
+			util.Prioritized(gfm.NewTaskCheckBoxParser(), 0),
+			util.Prioritized(gfm.NewStrikethroughParser(), 500),
+			util.Prioritized(gfm.NewLinkifyParser(), 999),
 		)...),
-		parser.WithParagraphTransformers(util.Prioritized(tables{extension.NewTableParagraphTransformer()}, 200)),
-		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
+		parser.WithParagraphTransformers(util.Prioritized(tables{gfm.NewTableParagraphTransformer()}, 200)),
+		parser.WithASTTransformers(util.Prioritized(gfm.NewTableASTTransformer(), 0)),
 	}
 }
 

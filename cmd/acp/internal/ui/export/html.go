@@ -10,7 +10,6 @@ import (
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	renderers "github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/renderer/html"
@@ -18,6 +17,7 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"github.com/goacp/acp/cmd/acp/internal/markdown"
+	"github.com/goacp/acp/cmd/acp/internal/markdown/gfm"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
@@ -38,9 +38,9 @@ var renderer = sync.OnceValue(func() goldmark.Markdown {
 			parser.WithASTTransformers(util.Prioritized(tame{}, 100)),
 		)...)),
 		goldmark.WithRendererOptions(html.WithWriter(safeWriter{html.DefaultWriter}), renderers.WithNodeRenderers(
-			util.Prioritized(extension.NewTableHTMLRenderer(), 500),
-			util.Prioritized(extension.NewTaskCheckBoxHTMLRenderer(), 500),
-			util.Prioritized(extension.NewStrikethroughHTMLRenderer(), 500),
+			util.Prioritized(gfm.NewTableHTMLRenderer(), 500),
+			util.Prioritized(gfm.NewTaskCheckBoxHTMLRenderer(), 500),
+			util.Prioritized(gfm.NewStrikethroughHTMLRenderer(), 500),
 		)),
 	)
 })
