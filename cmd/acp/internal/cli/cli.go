@@ -81,7 +81,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 // execute runs the command that args name. An error from before the command itself has begun counts
 // as wrong usage.
 func execute(ctx context.Context, a *app.App, args []string) error {
-	root, started := newRoot(a)
+	root, started := newRoot(a, args...)
 	root.SetArgs(args)
 	root.SetIn(a.In)
 	root.SetOut(a.Out)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -131,5 +132,31 @@ func TestCrash(t *testing.T) {
 	data, err := os.ReadFile(name)
 	if err != nil || !bytes.Contains(data, []byte("goroutine 1")) || strings.Contains(line, "\n") {
 		t.Errorf("%q: %v", line, err)
+	}
+}
+
+// TestAlone: a command that is made without the others says what it says beside them.
+func TestAlone(t *testing.T) {
+	for _, line := range []string{"version", "version --json", "version --help", "version x", "version --jsn", "version help", "agent --help", "agent x", "agent --modle x", "hold -h", "hold x"} {
+		said := func(all bool) string {
+			args := strings.Fields(line)
+			a := &app.App{Version: "1.2"}
+			var out bytes.Buffer
+			a.Out, a.Err = &out, &out
+			root, _ := newRoot(a, args...)
+			if all {
+				root, _ = newRoot(a)
+			} else if n := len(root.Commands()); n > 2 { // with help
+				t.Errorf("%s: there are %d commands", line, n)
+			}
+			root.SetArgs(args)
+			root.SetOut(&out)
+			root.SetErr(&out)
+			_, err := root.ExecuteContextC(t.Context())
+			return out.String() + "\n" + fmt.Sprint(err, exitcode.Of(err))
+		}
+		if diff := cmp.Diff(said(true), said(false)); diff != "" {
+			t.Errorf("%s (-all +alone):\n%s", line, diff)
+		}
 	}
 }

@@ -44,8 +44,8 @@ type globals struct {
 }
 
 // newRoot returns the command tree. Only the command that runs changes a, when it begins; started
-// then becomes true. Until then every failure is one of usage.
-func newRoot(a *app.App) (root *cobra.Command, started *bool) {
+// then becomes true. Until then every failure is one of usage. The tree need not have more than what args call for.
+func newRoot(a *app.App, args ...string) (root *cobra.Command, started *bool) {
 	g := new(globals)
 	root = &cobra.Command{
 		Use:   "acp",
@@ -69,7 +69,7 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 		&cobra.Group{ID: groupWire, Title: "For other programs:"})
 	root.SetHelpCommandGroupID(groupSet)
 	g.register(root)
-	chat := addCommands(root, a)
+	chat := addCommands(root, a, args)
 	addCompletions(root, a, g)
 	root.Args = func(cmd *cobra.Command, args []string) error {
 		switch {

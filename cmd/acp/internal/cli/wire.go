@@ -34,11 +34,27 @@ import (
 
 // addCommands adds all commands to root. It returns the chat command, which acp without arguments
 // runs.
-func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
+//
+// If args begin with the name of one that programs start, and often, it is alone: the others are half of what is
+// left to do between main and the command.
+func addCommands(root *cobra.Command, a *app.App, args []string) (chat *cobra.Command) {
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, cmd := range cmds {
 			cmd.GroupID = group
 			root.AddCommand(cmd)
+		}
+	}
+	if len(args) > 0 {
+		switch args[0] {
+		case "version":
+			add(groupSet, version.NewCommand(a, nil))
+			return nil
+		case "agent":
+			add(groupWire, agentcmd.NewCommand(a, nil))
+			return nil
+		case "hold":
+			add(groupWire, newHold())
+			return nil
 		}
 	}
 	chat = chatcmd.NewCommand(a, nil)
