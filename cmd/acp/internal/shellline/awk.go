@@ -52,7 +52,7 @@ type awkReader struct {
 }
 
 // wildAwk are the functions and variables that run or read something, or name files.
-var wildAwk = set("system getline close fflush extension ARGV ARGC PROCINFO SYMTAB FUNCTAB ENVIRON nextfile include load namespace")
+var wildAwk = setOf("system getline close fflush extension ARGV ARGC PROCINFO SYMTAB FUNCTAB ENVIRON nextfile include load namespace")
 
 // token reads a token, and reports whether it neither runs nor writes anything.
 func (r *awkReader) token() bool {
@@ -131,7 +131,7 @@ func (r *awkReader) word() bool {
 	case "BEGIN", "END", "if", "for", "while", "delete", "exit", "next", "func", "function", "switch", "default", "break", "continue":
 		r.either = true
 	}
-	return !wildAwk[name]
+	return !wildAwk()[name]
 }
 
 // quoted reads a text.

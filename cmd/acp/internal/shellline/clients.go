@@ -63,7 +63,7 @@ func (s *scan) client(c *client, words []word) {
 }
 
 // tameSQLite are the commands of sqlite3 that run nothing and write to no file.
-var tameSQLite = set(".tables .schema .mode .headers .header .databases .indexes .dump .fullschema .width .nullvalue .separator .timer .show .stats")
+var tameSQLite = setOf(".tables .schema .mode .headers .header .databases .indexes .dump .fullschema .width .nullvalue .separator .timer .show .stats")
 
 // runsSQLite reports whether text for sqlite3 may run a command or write to a file.
 func runsSQLite(text string) bool {
@@ -72,7 +72,7 @@ func runsSQLite(text string) bool {
 		if len(line) < 2 || line[0] != '.' || line[1] == '/' || line[1] == '.' {
 			continue
 		}
-		if command, _, _ := strings.Cut(line, " "); !tameSQLite[command] {
+		if command, _, _ := strings.Cut(line, " "); !tameSQLite()[command] {
 			return true
 		}
 	}

@@ -53,7 +53,7 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 		return
 	}
 	switch {
-	case bourne[name] || foreignOf()[name] != nil:
+	case bourne()[name] || foreignOf()[name] != nil:
 		s.shell(n, words)
 	case texts()[name] != nil:
 		s.interpreter(texts()[name], n, words)

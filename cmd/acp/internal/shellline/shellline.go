@@ -363,7 +363,7 @@ func (s *scan) normal(file *syntax.File) string {
 	if file == nil || s.out.Unsure != "" {
 		return ""
 	}
-	if p := s.out.Parts; len(p) > 1 && p[0].Wrapper && p[1].By == 1 && len(p[0].Words) == 3 && len(p[0].Sets) == 0 && bourne[base(p[0].Words[0].Text)] && !p[0].Words[2].Open {
+	if p := s.out.Parts; len(p) > 1 && p[0].Wrapper && p[1].By == 1 && len(p[0].Words) == 3 && len(p[0].Sets) == 0 && bourne()[base(p[0].Words[0].Text)] && !p[0].Words[2].Open {
 		if len(file.Stmts) == 1 && len(file.Stmts[0].Redirs) == 0 && !file.Stmts[0].Negated && !file.Stmts[0].Background {
 			if _, ok := file.Stmts[0].Cmd.(*syntax.CallExpr); ok {
 				return Parser{}.ParseCommand(p[0].Words[2].Text).Normal

@@ -8,7 +8,7 @@ import (
 )
 
 // bourne are the shells whose language this package reads.
-var bourne = set("sh bash dash ash zsh ksh ksh93 mksh rbash rzsh posh yash")
+var bourne = setOf("sh bash dash ash zsh ksh ksh93 mksh rbash rzsh posh yash")
 
 // A foreign shell has a language of its own, which is not parsed.
 type foreign struct {
@@ -40,7 +40,7 @@ func (f *foreign) takes(w word) bool {
 // shell examines a shell.
 func (s *scan) shell(n int, words []word) {
 	name := shown(words[0])
-	if !bourne[base(words[0].Text)] && !(len(words) == 2 && has("--version --help", words[1].Text)) {
+	if !bourne()[base(words[0].Text)] && !(len(words) == 2 && has("--version --help", words[1].Text)) {
 		if slices.ContainsFunc(words[1:], foreignOf()[tableName(base(words[0].Text))].takes) {
 			s.part(n).Opaque = true
 			s.unsure(name + " runs text in a language that is not taken apart")

@@ -9,7 +9,7 @@ import (
 
 // known are programs that run nothing of what their words say, or that are examined elsewhere; the
 // words of others may be commands.
-var known = sync.OnceValue(func() map[string]bool { return union(set(knownNames), bourne, keys(foreignOf()), keys(texts())) })
+var known = sync.OnceValue(func() map[string]bool { return union(set(knownNames), bourne(), keys(foreignOf()), keys(texts())) })
 
 const knownNames = `
 	. : [ [[ alias bg break cd chdir continue dirs disown echo enable exit export false fg getopts hash help history
@@ -74,6 +74,11 @@ func set(list string) map[string]bool {
 		m[s] = true
 	}
 	return m
+}
+
+// setOf returns a function that returns the set of the words in a list, which is made with its first call.
+func setOf(list string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool { return set(list) })
 }
 
 // union returns what is in any of some sets.

@@ -22,7 +22,7 @@ func optionsOf(words []word, depth int) (found []acphost.CommandOption) {
 	if more := moreOf()[name]; more != nil {
 		found = append(found, more.find(words)...)
 	}
-	if t == nil && wrapperOf()[name] == nil && builtins()[name] == nil && !bourne[name] && foreignOf()[name] == nil {
+	if t == nil && wrapperOf()[name] == nil && builtins()[name] == nil && !bourne()[name] && foreignOf()[name] == nil {
 		found = append(found, suspect(words)...)
 	}
 	if responds()[name] {
@@ -52,7 +52,7 @@ const respondNames = `gcc g++ cc c++ clang clang++ ld ar nm ranlib objdump objco
 	kotlinc scalac rustc rustdoc tsc pytest mypy pylint flake8 black isort coverage cl link csc fsc msbuild dotnet clang-tidy clang-format protoc swiftc
 	gfortran dmd ldc2 ghc ocamlc ocamlopt gpg-wks-client exiftool rubocop rspec lld ld.lld wasm-ld emcc nvcc`
 
-var responds = func() func() map[string]bool { m := set(respondNames); return func() map[string]bool { return m } }()
+var responds = setOf(respondNames)
 
 // suspects are how parts of the names of options begin that run, load or write something in most programs.
 var suspects = strings.Fields("config plugin program command cmd exec script require import bootstrap loader hook")

@@ -170,7 +170,7 @@ var tools = []tool{
 }
 
 // isFlag are values of variables that say yes or no, which nothing runs.
-var isFlag = set("0 1 2 y n yes no on off true false")
+var isFlag = setOf("0 1 2 y n yes no on off true false")
 
 // pairs returns all pairs of two lists of words, for [tool].words.
 func pairs(a, b string) string {
@@ -235,11 +235,11 @@ func (t *tool) find(words []word) (found []acphost.CommandOption) {
 // mayTakeNext reports whether a word may be an option whose value is the next word: -- does not end the
 // options there.
 func mayTakeNext(w word) bool {
-	return w.mayBeOption() || len(w.Text) > 1 && w.Text[0] == '-' && !strings.Contains(w.Text, "=") && !alone[w.Text]
+	return w.mayBeOption() || len(w.Text) > 1 && w.Text[0] == '-' && !strings.Contains(w.Text, "=") && !alone()[w.Text]
 }
 
 // alone are options that have no value in any program that has them.
-var alone = set("--oneline --stat --numstat --shortstat --name-only --name-status --cached --staged --quiet --verbose --short --porcelain --all --force --hard --soft --ours --theirs --follow --no-color --dry-run --patch")
+var alone = setOf("--oneline --stat --numstat --shortstat --name-only --name-status --cached --staged --quiet --verbose --short --porcelain --all --force --hard --soft --ours --theirs --follow --no-color --dry-run --patch")
 
 // isValue reports whether what is open in a word is the value of an option, as in -j$(nproc).
 func (t *tool) isValue(w word) bool {
@@ -247,7 +247,7 @@ func (t *tool) isValue(w word) bool {
 }
 
 // nulls are options with a file to write, which may be none.
-var nulls = set("-o --output --output-document -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace")
+var nulls = setOf("-o --output --output-document -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace")
 
 // isNull reports whether what word i says to write is thrown away.
 func isNull(words []word, i int) bool {
@@ -255,7 +255,7 @@ func isNull(words []word, i int) bool {
 	if !joined && i+1 < len(words) && !words[i+1].Open {
 		value = words[i+1].Text
 	}
-	return nulls[name] && value == "/dev/null" && !words[i].Open
+	return nulls()[name] && value == "/dev/null" && !words[i].Open
 }
 
 // A toolReader reads the words of a tool.
@@ -270,7 +270,7 @@ type toolReader struct {
 // operand takes an operand, word i, and returns what it does.
 func (r *toolReader) operand(text string, i int) (name, does string) {
 	if j := strings.IndexByte(text, '='); r.sets && j > 0 {
-		if isFlag[strings.ToLower(text[j+1:])] && !isRunVariable(text[:j]) {
+		if isFlag()[strings.ToLower(text[j+1:])] && !isRunVariable(text[:j]) {
 			return "", ""
 		}
 		return text[:j+1], doesMove

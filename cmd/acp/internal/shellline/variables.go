@@ -10,7 +10,7 @@ import (
 // a command does not allow it with a variable that it does not name.
 var (
 	// The values of these are commands.
-	commandVariables = set(`
+	commandVariables = setOf(`
 		PAGER GIT_PAGER MANPAGER GH_PAGER BAT_PAGER DELTA_PAGER AWS_PAGER SYSTEMD_PAGER PSQL_PAGER JQ_PAGER GLAB_PAGER
 		EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR FCEDIT SUDO_EDITOR KUBE_EDITOR PSQL_EDITOR SVN_EDITOR HGEDITOR HGMERGE SYSTEMD_EDITOR GH_EDITOR
 		GIT_SSH GIT_SSH_COMMAND SVN_SSH RSYNC_RSH CVS_RSH RSH GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS
@@ -19,7 +19,7 @@ var (
 		SHELL CONFIG_SHELL RUSTC RUSTDOC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER PYTHON NODE PERL GOCACHEPROG
 		PYTHONBREAKPOINT TERMINAL PG_PAGER`)
 	// These say which files programs load, or are options for them.
-	loadVariables = set(`
+	loadVariables = setOf(`
 		PATH path fpath ENV BASH_ENV BASHOPTS SHELLOPTS PS4 PS1 PS0 CDPATH ZDOTDIR FPATH HOME XDG_CONFIG_HOME XDG_CONFIG_DIRS GLOBIGNORE EXECIGNORE BASH_XTRACEFD
 		NODE_OPTIONS NODE_PATH NODE_REPL_EXTERNAL_MODULE BUN_OPTIONS TS_NODE_PROJECT
 		PYTHONSTARTUP PYTHONPATH PYTHONHOME PYTHONINSPECT PYTHONUSERBASE PYTHONPLATLIBDIR PYTHONWARNINGS PYTHONEXECUTABLE PYTEST_ADDOPTS PYTEST_PLUGINS PYLINTRC PYLINTHOME VIRTUAL_ENV DJANGO_SETTINGS_MODULE FLASK_APP
@@ -38,7 +38,7 @@ var (
 	// So do those with one of these prefixes.
 	loadPrefixes = strings.Fields("LD_ DYLD_ GIT_CONFIG CARGO_ npm_config_ NPM_CONFIG_ npm_package_ YARN_ PNPM_ PIP_ UV_ POETRY_ BUNDLE_ BASH_FUNC_ PERL5 RUBY JAVA_ CGO_CFLAGS CGO_CPPFLAGS CGO_CXXFLAGS CGO_LDFLAGS CC_ CXX_ AR_ CMAKE_ COMPOSER_ MIX_ TF_CLI_ARGS_ GIT_TRACE ANSIBLE_")
 	// Except these.
-	talkVariables = set("CARGO_TERM_COLOR CARGO_TERM_PROGRESS_WHEN CARGO_TERM_QUIET CARGO_TERM_VERBOSE CARGO_INCREMENTAL CARGO_NET_OFFLINE CARGO_NET_RETRY CARGO_BUILD_JOBS npm_config_loglevel NPM_CONFIG_LOGLEVEL npm_config_fund npm_config_audit npm_config_color npm_config_progress npm_config_yes npm_config_update_notifier PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT PIP_QUIET PIP_PROGRESS_BAR MIX_ENV COMPOSER_NO_INTERACTION COMPOSER_ALLOW_SUPERUSER UV_NO_PROGRESS POETRY_NO_INTERACTION ANSIBLE_NOCOLOR ANSIBLE_FORCE_COLOR")
+	talkVariables = setOf("CARGO_TERM_COLOR CARGO_TERM_PROGRESS_WHEN CARGO_TERM_QUIET CARGO_TERM_VERBOSE CARGO_INCREMENTAL CARGO_NET_OFFLINE CARGO_NET_RETRY CARGO_BUILD_JOBS npm_config_loglevel NPM_CONFIG_LOGLEVEL npm_config_fund npm_config_audit npm_config_color npm_config_progress npm_config_yes npm_config_update_notifier PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT PIP_QUIET PIP_PROGRESS_BAR MIX_ENV COMPOSER_NO_INTERACTION COMPOSER_ALLOW_SUPERUSER UV_NO_PROGRESS POETRY_NO_INTERACTION ANSIBLE_NOCOLOR ANSIBLE_FORCE_COLOR")
 )
 
 // sets records what a program may run, or load, because of a variable that is set for it by
@@ -48,8 +48,8 @@ func (s *scan) sets(set string) (runs []acphost.CommandWord) {
 	if name = variableName(name); !isRunVariable(name) {
 		return nil
 	}
-	if ok && commandVariables[name] && !strings.ContainsFunc(value, isShellSign) {
-		if tameCommands[value] {
+	if ok && commandVariables()[name] && !strings.ContainsFunc(value, isShellSign) {
+		if tameCommands()[value] {
 			return nil
 		}
 		return []acphost.CommandWord{{Text: value, Open: true, Source: set}} // programs add words
@@ -66,9 +66,9 @@ func variableName(name string) string {
 // isRunVariable reports whether programs run, or load, what a variable names.
 func isRunVariable(name string) bool {
 	switch {
-	case commandVariables[name] || loadVariables[name]:
+	case commandVariables()[name] || loadVariables()[name]:
 		return true
-	case talkVariables[name]:
+	case talkVariables()[name]:
 		return false
 	}
 	for _, p := range loadPrefixes {
@@ -92,4 +92,4 @@ func (s *scan) assigned(name, source string) {
 }
 
 // tameCommands are commands for variables that do nothing.
-var tameCommands = set("cat true false : /bin/cat /bin/true /bin/false /usr/bin/cat /usr/bin/true /usr/bin/false")
+var tameCommands = setOf("cat true false : /bin/cat /bin/true /bin/false /usr/bin/cat /usr/bin/true /usr/bin/false")

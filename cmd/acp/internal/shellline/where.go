@@ -146,10 +146,10 @@ func nameOf(p *syntax.ParamExp) string {
 }
 
 // finders are programs that print names of files, and of other things, which are not in their words.
-var finders = set("find fd ls git-ls-files git-merge-base git-rev-parse git-describe git-rev-list git-branch git-tag git-status go-list go-env docker-ps docker-images pgrep lsof which uname")
+var finders = setOf("find fd ls git-ls-files git-merge-base git-rev-parse git-describe git-rev-list git-branch git-tag git-status go-list go-env docker-ps docker-images pgrep lsof which uname")
 
 // filters are programs that print some of what they read.
-var filters = set("grep head tail sort uniq wc")
+var filters = setOf("grep head tail sort uniq wc")
 
 // resultOf returns what a substitution stands for, likewise.
 func resultOf(c *syntax.CmdSubst) string {
@@ -158,7 +158,7 @@ func resultOf(c *syntax.CmdSubst) string {
 	}
 	if pipe, ok := c.Stmts[0].Cmd.(*syntax.BinaryCmd); ok && pipe.Op == syntax.Pipe {
 		filter := literals(pipe.Y)
-		if len(filter) > 0 && filters[filter[0]] && resultOf(&syntax.CmdSubst{Stmts: []*syntax.Stmt{pipe.X}}) != "" {
+		if len(filter) > 0 && filters()[filter[0]] && resultOf(&syntax.CmdSubst{Stmts: []*syntax.Stmt{pipe.X}}) != "" {
 			return "{}"
 		}
 		return ""
@@ -175,7 +175,7 @@ func resultOf(c *syntax.CmdSubst) string {
 		return "#"
 	case (words[0] == "grep" || words[0] == "rg") && slices.Contains(words, "-l"), words[0] == "rg" && slices.Contains(words, "--files"), strings.HasPrefix(text, "git diff --name-only"):
 		return "{}"
-	case finders[words[0]] || len(words) > 1 && finders[words[0]+"-"+words[1]]:
+	case finders()[words[0]] || len(words) > 1 && finders()[words[0]+"-"+words[1]]:
 		return "{}"
 	}
 	return ""
