@@ -142,8 +142,9 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		err = fmt.Errorf("holder: reading the configuration: %w", err)
 	} else {
-		runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)))
-		debug.SetGCPercent(25)
+		if runtime.GOMAXPROCS(0) > 2 {
+			runtime.GOMAXPROCS(2)
+		}
 		settled := make(chan struct{})
 		settling := time.AfterFunc(time.Hour, func() { defer close(settled); settle() })
 		c.Ready = func(agent int) {
@@ -166,6 +167,7 @@ const settleAfter = time.Second
 
 // settle makes the process small. A program that can do more than this has initialized it all.
 func settle() {
+	debug.SetGCPercent(25) // not before: the heap of a start is above what begins a collection then
 	debug.FreeOSMemory()
 	Trim()
 }
