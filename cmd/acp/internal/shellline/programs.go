@@ -239,9 +239,11 @@ func (s *scan) ssh(_ int, words []word) {
 }
 
 // gitShort are the short options of git's commands that run something or write a file.
-var gitShort = map[string]string{ // https://git-scm.com/docs
-	"rebase": "x", "grep": "O", "diagnose": "o", "clone": "cu", "format-patch": "o", "ls-remote": "", "send-pack": "", "am": "", "replay": "", "bugreport": "o",
-}
+var gitShort = sync.OnceValue(func() map[string]string {
+	return map[string]string{ // https://git-scm.com/docs
+		"rebase": "x", "grep": "O", "diagnose": "o", "clone": "cu", "format-patch": "o", "ls-remote": "", "send-pack": "", "am": "", "replay": "", "bugreport": "o",
+	}
+})
 
 // git examines the short options of commands.
 func (s *scan) git(n int, words []word) {
@@ -260,7 +262,7 @@ func (s *scan) git(n int, words []word) {
 			}
 		case command == "":
 			command = t
-		case len(t) > 1 && t[0] == '-' && t[1] != '-' && gitShort[command] != "" && strings.ContainsAny(t[1:], gitShort[command]):
+		case len(t) > 1 && t[0] == '-' && t[1] != '-' && gitShort()[command] != "" && strings.ContainsAny(t[1:], gitShort()[command]):
 			part.Options = append(part.Options, acphost.CommandOption{Word: i, Name: t, Does: doesRun})
 		}
 	}

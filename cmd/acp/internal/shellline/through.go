@@ -3,6 +3,7 @@ package shellline
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/goacp/acp/acphost"
@@ -55,7 +56,9 @@ const respondNames = `gcc g++ cc c++ clang clang++ ld ar nm ranlib objdump objco
 var responds = setOf(respondNames)
 
 // suspects are how parts of the names of options begin that run, load or write something in most programs.
-var suspects = strings.Fields("config plugin program command cmd exec script require import bootstrap loader hook")
+var suspects = sync.OnceValue(func() []string {
+	return strings.Fields("config plugin program command cmd exec script require import bootstrap loader hook")
+})
 
 // suspect returns the options of a program that no table has which a wildcard does not mean: those whose names
 // say that they run or load something, and those with the path of a file that is elsewhere.
@@ -75,7 +78,7 @@ func suspect(words []word) (found []acphost.CommandOption) {
 		}
 		does := ""
 		if slices.ContainsFunc(segments(name), func(s string) bool {
-			return slices.ContainsFunc(suspects, func(p string) bool { return strings.HasPrefix(s, p) })
+			return slices.ContainsFunc(suspects(), func(p string) bool { return strings.HasPrefix(s, p) })
 		}) {
 			does = doesRun
 		} else if joined && isElsewhere(value) {
