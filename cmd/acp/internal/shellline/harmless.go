@@ -64,7 +64,7 @@ func harmless(part *acphost.CommandPart, words []word) *acphost.CommandReads {
 	}
 	name := path.Base(program.Text)
 	switch {
-	case passing[name] && (part.Wrapper || !bourne[name]):
+	case passing[name] && (part.Wrapper || !bourne()[name]):
 		return passes(part, name, words)
 	case name == "git":
 		return harmlessGit(part, words)
@@ -92,7 +92,7 @@ func passes(part *acphost.CommandPart, name string, words []word) *acphost.Comma
 		}
 		return nil
 	}
-	if bourne[name] {
+	if bourne()[name] {
 		if strings.Trim(words[1].Text, "-celux") != "" || len(words) < 3 {
 			return nil
 		}
