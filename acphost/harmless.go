@@ -107,7 +107,8 @@ func (r *harmlessReader) isInside(real string) bool {
 // part returns why a part is not harmless, or "".
 func (r *harmlessReader) part(part *CommandPart, out *Harmless) string {
 	for _, set := range part.Sets {
-		if name, value, _ := strings.Cut(set, "="); !harmlessVariable(name, value) && (len(part.Words) > 0 || !isLocal(name)) {
+		name, value, _ := strings.Cut(set, "=")
+		if !harmlessVariable(name, value) && (len(part.Words) > 0 || !isLocal(name)) {
 			return "it sets " + name
 		}
 	}
@@ -253,7 +254,8 @@ func (r *harmlessReader) isSecret(p string) bool {
 	}
 	for i, name := range names {
 		last := i == len(names)-1
-		if isSecretName(name) && (last || name[0] == '.') || strings.EqualFold(name, ".git") && !last && strings.EqualFold(names[i+1], "config") {
+		isSettings := strings.EqualFold(name, ".git") && !last && strings.EqualFold(names[i+1], "config")
+		if isSettings || isSecretName(name) && (last || name[0] == '.') {
 			return true
 		}
 	}
@@ -277,7 +279,11 @@ func (r *harmlessReader) walk(top string, f *CommandFile) (why string) {
 			}
 			return nil
 		}
-		switch counts := f.Only == nil || slices.ContainsFunc(f.Only, func(g string) bool { ok, err := path.Match(g, name); return ok || err != nil }); {
+		counts := f.Only == nil || slices.ContainsFunc(f.Only, func(pattern string) bool {
+			ok, err := path.Match(pattern, name)
+			return ok || err != nil
+		})
+		switch {
 		case !f.Hidden && strings.HasPrefix(name, "."):
 			return skip()
 		case f.Plain && !isPlainName(name):
@@ -299,7 +305,9 @@ func (r *harmlessReader) walk(top string, f *CommandFile) (why string) {
 			if err != nil {
 				return nil // it leads nowhere
 			}
-			if info, err := os.Stat(real); err == nil && info.IsDir() || !r.isInside(filepath.ToSlash(real)) || r.isSecret(filepath.ToSlash(real)) {
+			info, err := os.Stat(real)
+			real = filepath.ToSlash(real)
+			if err == nil && info.IsDir() || !r.isInside(real) || r.isSecret(real) {
 				why = "it follows the link " + name
 			}
 		}
@@ -328,7 +336,9 @@ func (r *harmlessReader) forbidden(path string) bool {
 
 // isPlainName reports whether a name is one word in the input of xargs, and no option.
 func isPlainName(name string) bool {
-	return name[0] != '-' && !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || strings.ContainsRune("'\"\\\x7f", c) })
+	return name[0] != '-' && !strings.ContainsFunc(name, func(c rune) bool {
+		return c <= ' ' || strings.ContainsRune("'\"\\\x7f", c)
+	})
 }
 
 // maxGitSettings bounds the settings of git that are looked at for passwords.
@@ -348,7 +358,8 @@ func holdsPassword(file string) bool {
 	for line := range strings.Lines(text) {
 		_, rest, is := strings.Cut(line, "://")
 		host, _, _ := strings.Cut(rest, "/")
-		if is && strings.Contains(host, "@") && strings.Contains(host, ":") || strings.Contains(line, "extraheader") || strings.Contains(line, "password") || strings.Contains(line, "token") {
+		named := slices.ContainsFunc([]string{"extraheader", "password", "token"}, func(n string) bool { return strings.Contains(line, n) })
+		if named || is && strings.Contains(host, "@") && strings.Contains(host, ":") {
 			return true
 		}
 	}

@@ -374,7 +374,8 @@ func (l *line) isFree(part *CommandPart, req *Request, at *places) bool {
 // readsOnly reports whether a part does nothing but read files below the directory of the request, whatever the
 // settings of that directory say.
 func (l *line) readsOnly(part *CommandPart, req *Request, at *places) bool {
-	if part.Harmless == nil || part.Harmless.Settings != "" || l.parsed.Acts != "" || runtime.GOOS == "windows" || !filepath.IsAbs(req.Cwd) {
+	if runtime.GOOS == "windows" || !filepath.IsAbs(req.Cwd) || l.parsed.Acts != "" ||
+		part.Harmless == nil || part.Harmless.Settings != "" {
 		return false
 	}
 	r := &harmlessReader{req: req, line: l.parsed, places: at, entries: maxHarmlessEntries}

@@ -87,7 +87,7 @@ var passing = set("command builtin exec time gtime timeout gtimeout nice ionice 
 // passes returns what a program reads that runs another one.
 func passes(part *acphost.CommandPart, name string, words []word) *acphost.CommandReads {
 	if !part.Wrapper || len(part.Options) > 0 {
-		if (name == "command" || name == "builtin") && len(words) > 2 && (words[1].Text == "-v" || words[1].Text == "-V") {
+		if hasWhole("command builtin", name) && len(words) > 2 && hasWhole("-v -V", words[1].Text) {
 			return new(acphost.CommandReads)
 		}
 		return nil
@@ -105,13 +105,13 @@ func passes(part *acphost.CommandPart, name string, words []word) *acphost.Comma
 	for _, w := range words[1:at] {
 		t := w.Text
 		option := strings.HasPrefix(t, "-")
+		letters := option && !strings.HasPrefix(t, "--")
 		switch {
 		case option && (name == "env" || name == "exec"): // they change what the environment says
 			return nil
-		case option && strings.HasSuffix(name, "xargs") && (strings.HasPrefix(t, "--arg") || t[1:] != "" && t[1] != '-' && strings.Contains(t, "a")):
-			return nil // it reads a file
-		case option && strings.HasSuffix(name, "xargs") && (strings.HasPrefix(t, "--d") || t[1:] != "" && t[1] != '-' && strings.Contains(t, "d")):
-			return nil // it cuts names
+		case !strings.HasSuffix(name, "xargs"):
+		case strings.HasPrefix(t, "--arg"), strings.HasPrefix(t, "--d"), letters && strings.ContainsAny(t, "ad"):
+			return nil // it reads a file, or cuts names
 		}
 	}
 	return new(acphost.CommandReads)
@@ -265,7 +265,7 @@ func (a *arguments) saw(name, value string) {
 	a.given = a.given || hasWhole(r.given, name)
 	a.deep = a.deep || hasWhole(r.deep, name)
 	a.hidden = a.hidden || hasWhole(r.hidden, name)
-	a.follow = a.follow || name == "-R" && hasWhole(r.deep, name) && hasWhole("grep egrep fgrep", strings.Fields(r.names)[0])
+	a.follow = a.follow || name == "-R" && hasWhole(r.deep, name) || name == "--dereference-recursive"
 	if hasWhole(r.only, name) && value != "" && !strings.ContainsAny(value, "[\\") {
 		a.only = append(a.only, value)
 	}
@@ -279,7 +279,8 @@ func (a *arguments) add(out *acphost.CommandReads, o operand, kind byte) bool {
 		f.Entry = kind == kindEntry || kind == kindEntries
 		out.Files = append(out.Files, f)
 		return kind == kindFile || f.Entry
-	case kind == kindTest && !strings.Contains(o.Text, "/") && !strings.HasPrefix(o.Text, ".") && !strings.HasPrefix(o.Text, "~"), kind == kindGo && !strings.HasPrefix(o.Text, ".") && !strings.HasPrefix(o.Text, "/"):
+	case kind == kindTest && !strings.Contains(o.Text, "/") && !strings.ContainsAny(o.Text[:min(1, len(o.Text))], ".~"),
+		kind == kindGo && !strings.ContainsAny(o.Text[:min(1, len(o.Text))], "./"):
 		return isText(o.word)
 	case o.Text == "-" && !o.Open, kind == kindText && isText(o.word) && !isGlob(o.word):
 		return true
@@ -325,7 +326,9 @@ func isGlob(w word) bool {
 	if !w.Open || w.Pieces == nil {
 		return false
 	}
-	return !slices.ContainsFunc(w.Pieces, func(p acphost.CommandPiece) bool { return p.Open && p.Name != "*" && p.Name != "?" })
+	return !slices.ContainsFunc(w.Pieces, func(p acphost.CommandPiece) bool {
+		return p.Open && p.Name != "*" && p.Name != "?"
+	})
 }
 
 // isText reports whether a word may be printed, or searched for: nothing in it is the value of a variable that
@@ -340,12 +343,13 @@ func isText(w word) bool {
 	return !slices.ContainsFunc(w.Pieces, func(p acphost.CommandPiece) bool { return p.Open && mayBeKey(p.Name) })
 }
 
+// keyWords are parts of the names of variables that hold keys.
+var keyWords = strings.Fields("KEY TOKEN SECRET PASS PWD_ _PWD CRED AUTH PRIVATE COOKIE SESSION DSN DATABASE_URL CONNECTION WEBHOOK")
+
 // mayBeKey reports whether the variable of a name may hold a key.
 func mayBeKey(name string) bool {
 	name = strings.ToUpper(name)
-	return slices.ContainsFunc([]string{"KEY", "TOKEN", "SECRET", "PASS", "PWD_", "_PWD", "CRED", "AUTH", "PRIVATE", "COOKIE", "SESSION", "DSN", "DATABASE_URL", "CONNECTION", "WEBHOOK"}, func(s string) bool {
-		return strings.Contains(name, s)
-	})
+	return slices.ContainsFunc(keyWords, func(s string) bool { return strings.Contains(name, s) })
 }
 
 // acts records what a line does itself that keeps it from being harmless.
@@ -372,19 +376,19 @@ func (s *scan) acts(file *syntax.File) {
 				act("it sets " + n.Name.Value)
 			}
 		case *syntax.BinaryArithm:
-			if name, ok := n.X.(*syntax.Word); n.Op.String() != "==" && strings.HasSuffix(n.Op.String(), "=") && !strings.ContainsAny(n.Op.String(), "<>!") || n.Op == syntax.ShlAssgn || n.Op == syntax.ShrAssgn {
-				if !ok || !isLocalName(name.Lit()) {
-					act("it sets a variable")
-				}
+			op := n.Op.String()
+			sets := strings.HasSuffix(op, "=") && !hasWhole("== != <= >=", op)
+			if name, ok := n.X.(*syntax.Word); sets && (!ok || !isLocalName(name.Lit())) {
+				act("it sets a variable")
 			}
 		case *syntax.UnaryArithm:
-			if name, ok := n.X.(*syntax.Word); n.Op == syntax.Inc || n.Op == syntax.Dec {
-				if !ok || !isLocalName(name.Lit()) {
-					act("it sets a variable")
-				}
+			sets := n.Op == syntax.Inc || n.Op == syntax.Dec
+			if name, ok := n.X.(*syntax.Word); sets && (!ok || !isLocalName(name.Lit())) {
+				act("it sets a variable")
 			}
 		case *syntax.ParamExp:
-			if e := n.Exp; e != nil && n.Param != nil && (e.Op == syntax.AssignUnset || e.Op == syntax.AssignUnsetOrNull) && !isLocalName(n.Param.Value) {
+			sets := n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull)
+			if sets && n.Param != nil && !isLocalName(n.Param.Value) {
 				act("it sets " + n.Param.Value)
 			}
 			if n.Excl || n.Names != 0 || n.Flags != nil || n.Param != nil && mayBeKey(n.Param.Value) {

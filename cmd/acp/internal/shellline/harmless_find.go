@@ -76,7 +76,8 @@ type span struct{ from, to int }
 func (s *scan) passOn() {
 	for i := range s.out.Parts {
 		p := &s.out.Parts[i]
-		if p.Harmless == nil || !slices.ContainsFunc(p.Harmless.Files, func(f acphost.CommandFile) bool { return isFound(f.CommandWord) }) {
+		found := func(f acphost.CommandFile) bool { return isFound(f.CommandWord) }
+		if p.Harmless == nil || !slices.ContainsFunc(p.Harmless.Files, found) {
 			continue
 		}
 		trees, ok := s.finds(p)

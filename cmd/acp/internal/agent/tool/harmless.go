@@ -122,7 +122,9 @@ func isSystems(name, path string, roots []string) bool {
 			continue
 		}
 		real, err := filepath.EvalSymlinks(file)
-		return err == nil && !slices.ContainsFunc(roots, func(root string) bool { return below(root, real) || below(root, file) })
+		return err == nil && !slices.ContainsFunc(roots, func(root string) bool {
+			return below(root, real) || below(root, file)
+		})
 	}
 	return true
 }
@@ -138,8 +140,10 @@ const maxGoEnv = 64 << 10
 
 // hasGoFlags reports whether the user has set options for all commands of go, which may run programs or write files.
 func hasGoFlags(environ []string) bool {
-	if flags := strings.Fields(valueIn(environ, "GOFLAGS")); slices.ContainsFunc(flags, func(f string) bool { return f != "-trimpath" && !strings.HasPrefix(f, "-tags=") }) {
-		return true
+	for f := range strings.FieldsSeq(valueIn(environ, "GOFLAGS")) {
+		if f != "-trimpath" && !strings.HasPrefix(f, "-tags=") {
+			return true
+		}
 	}
 	file := valueIn(environ, "GOENV")
 	if file == "off" {
