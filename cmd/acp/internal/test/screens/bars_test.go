@@ -44,21 +44,23 @@ func TestBars(t *testing.T) {
 	s.Wait("line 18 wort")
 	still(s)
 	scrolled, green := s.SVG(), false
-	edges, edge := map[string]float64{}, 0.0 // of rows, and the rightmost of all
+	edges, edge := map[float64]float64{}, 0.0 // of rows, and the rightmost of all
+	last := 0.0                               // row, at whose end there is how much is below
 	for _, m := range regexp.MustCompile(`<rect x="([0-9.]+)" y="([0-9]+)" width="([0-9.]+)"`).FindAllStringSubmatch(scrolled, -1) {
-		var x, w float64
-		if _, err := fmt.Sscan(m[1]+" "+m[3], &x, &w); err != nil {
+		var x, y, w float64
+		if _, err := fmt.Sscan(m[1]+" "+m[2]+" "+m[3], &x, &y, &w); err != nil {
 			t.Fatal(err)
 		}
-		edges[m[2]] = max(edges[m[2]], x+w)
-		edge = max(edge, x+w)
+		edges[y] = max(edges[y], x+w)
+		edge, last = max(edge, x+w), max(last, y)
 	}
+	delete(edges, last)
 	if len(edges) < 10 {
 		t.Errorf("%d rows have a colour", len(edges))
 	}
 	for y, x := range edges {
 		if edge-x > 1 {
-			t.Errorf("the colour of the row at %s ends at %.1f, not at %.1f", y, x, edge)
+			t.Errorf("the colour of the row at %v ends at %.1f, not at %.1f", y, x, edge)
 		}
 	}
 	for _, m := range regexp.MustCompile(`\x1b\[[0-9;]*[mX]`).FindAllString(s.Output(), -1) {
