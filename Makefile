@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test test-long race lint cross types vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-start bench-tap bench-web bench-gateway bench-cluster bench-network torture bench-harness docs release-test steady ci
+.PHONY: help test test-long race lint cross types vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-start bench-tap bench-web bench-gateway bench-cluster bench-network tools torture bench-harness docs release-test steady ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +100,11 @@ bench-network: ## prompt through faulty networks, into bench/gateway/network.jso
 	rm -f bench/gateway/network.jsonl
 	cd cmd/acp && ACP_TESTS=all NETWORK_PROMPTS=10 NETWORK_REPORT=$(CURDIR)/bench/gateway/network.jsonl go test -count=1 -timeout 30m -run TestNetwork ./internal/test/torture
 	cd bench && GOWORK=off go run ./gateway -kept
+
+tools: ## hold the tools of the agent to their bars in full: 2,000 files with twins, 500 turns on each wire (about 20 minutes)
+	cd cmd/acp/internal/agent && go test -count=1 -timeout 60m -run 'Twins$$' ./edit -twins 1500
+	cd cmd/acp/internal/agent && ACP_TESTS=all go test -count=1 -timeout 60m -run '^TestWires$$' . -turns 500
+	cd cmd/acp/internal/agent && ACP_TESTS=all go test -count=1 -timeout 60m -run '^TestOutside$$' ./tool -outside 5000
 
 torture: ## kill each part of a gateway 1,000 times and write bench/gateway/torture.jsonl (about 7 minutes)
 	rm -f bench/gateway/torture.jsonl

@@ -86,9 +86,9 @@ func (w *hunkTwin) drifted(way int) (lines []string, from, to int) {
 // the text is there, whatever has become of the function since; and where it is as it was it
 // is changed.
 func TestHunkTwins(t *testing.T) {
-	most := 20
+	most := max(20, *twinFiles)
 	if long.All() {
-		most = 1500
+		most = max(200, most)
 	}
 	rng := rand.New(rand.NewPCG(33, 5))
 	made, applied, due := 0, 0, 0

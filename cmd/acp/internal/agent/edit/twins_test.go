@@ -115,7 +115,7 @@ func resumed(path string, show func(*served.Record)) *served.Record {
 	return again
 }
 
-var twinFiles = flag.Int("twins", 24, "how many files of Go TestTwins reads; with ACP_TESTS=all it is 1500")
+var twinFiles = flag.Int("twins", 0, "how many files of Go TestTwins reads; 0 is 30, and 120 with ACP_TESTS=all")
 
 // A tally counts what came of the edits of one way.
 type tally struct{ applied, refused, wrong, must, missed int }
@@ -125,12 +125,16 @@ type tally struct{ applied, refused, wrong, must, missed int }
 // that was read, sometimes with blanks for tabs. No edit is made in another place, and what has
 // not changed, and stood once in what was shown, is edited.
 func TestTwins(t *testing.T) {
-	files, most := *twinFiles, 12 // and blocks of each
-	if long.All() {
-		files, most = 1500, math.MaxInt
+	files, most := *twinFiles, math.MaxInt // and blocks of each
+	switch {
+	case files > 0:
+	case long.All():
+		files = 120
+	default:
+		files, most = 30, 12
 	}
 	texts := sources(t, files)
-	if long.All() {
+	if most == math.MaxInt {
 		texts = append(texts, otherSources(t, files/3)...)
 	}
 	rng := rand.New(rand.NewPCG(7, 33))
