@@ -360,6 +360,9 @@ func (s *scan) acts(file *syntax.File) {
 		}
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
+		if computesOpen(n) {
+			act("it computes with what is not written out")
+		}
 		switch n := n.(type) {
 		case *syntax.Stmt:
 			if n.Background || n.Coprocess || n.Disown {
@@ -374,17 +377,6 @@ func (s *scan) acts(file *syntax.File) {
 		case *syntax.WordIter:
 			if !isLocalName(n.Name.Value) {
 				act("it sets " + n.Name.Value)
-			}
-		case *syntax.BinaryArithm:
-			op := n.Op.String()
-			sets := strings.HasSuffix(op, "=") && !hasWhole("== != <= >=", op)
-			if name, ok := n.X.(*syntax.Word); sets && (!ok || !isLocalName(name.Lit())) {
-				act("it sets a variable")
-			}
-		case *syntax.UnaryArithm:
-			sets := n.Op == syntax.Inc || n.Op == syntax.Dec
-			if name, ok := n.X.(*syntax.Word); sets && (!ok || !isLocalName(name.Lit())) {
-				act("it sets a variable")
 			}
 		case *syntax.ParamExp:
 			sets := n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull)

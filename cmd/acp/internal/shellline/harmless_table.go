@@ -17,12 +17,13 @@ const (
 // manual of the program; what it does not have is asked about.
 var readers = []reader{
 	// The shell itself.
-	{names: "echo : true false exit return break continue shift wait sleep", source: "bash(1)", operands: "t", any: true},
+	{names: "echo : true false sleep", source: "bash(1)", operands: "t", any: true},
+	{names: "exit return break continue shift wait", source: "bash(1)", operands: "t", any: true, words: tellsNumber},
 	{names: "type which whereis hash", source: "bash(1)", letters: "aptPfs", operands: "t", words: func(w []word) bool { return base(w[0].Text) != "hash" || len(w) == 1 }},
-	{names: "printf", source: "bash(1)", operands: "t", any: true, words: func(w []word) bool { return len(w) > 1 && !w[1].Open && !strings.HasPrefix(w[1].Text, "-") }},
+	{names: "printf", source: "bash(1)", operands: "t", any: true, words: harmlessPrintf},
 	{names: "pwd", source: "bash(1)", letters: "LP", operands: "-"},
 	{names: "cd", source: "bash(1)", letters: "LP", operands: "n-", least: 1, words: func(w []word) bool { return w[len(w)-1].Text != "-" && !isGlob(w[len(w)-1]) }},
-	{names: "test [ [[", source: "bash(1)", operands: "x", any: true},
+	{names: "test [ [[", source: "bash(1)", operands: "x", any: true, words: harmlessTest},
 	{names: "read", source: "bash(1)", letters: "r", operands: "t", words: isLocalNames},
 	{names: "set", source: "bash(1)", operands: "t", any: true, words: func(w []word) bool {
 		return len(w) > 1 && !slices.ContainsFunc(w[1:], func(w word) bool {
