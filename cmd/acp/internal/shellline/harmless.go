@@ -18,7 +18,8 @@ type reader struct {
 	source string // where its options are documented
 
 	letters string // options of one letter without a value
-	values  string // options of one letter with a value, joined or in the next word
+	values  string // options of one letter with a value, joined or in the next word, wherever the program is known
+	joined  string // options of one letter whose value, if any, is joined
 	long    string // long options without a value; with = at the end those that may have one joined
 	next    string // long options whose value is joined or in the next word
 	number  bool   // -20 is an option
@@ -150,6 +151,11 @@ func (r *reader) reads(words []word) *acphost.CommandReads {
 			files++
 		}
 	}
+	for _, o := range a.later {
+		if strings.Trim(r.operands, string(rune(kindText))) != "" && !a.add(out, o, kindFile) {
+			return nil
+		}
+	}
 	if files == 0 && (r.none != "" || a.deep) {
 		kind := byte(kindTree)
 		if r.none != "" {
@@ -164,6 +170,7 @@ func (r *reader) reads(words []word) *acphost.CommandReads {
 type arguments struct {
 	reader                      *reader
 	operands                    []operand
+	later                       []operand // values behind operands, which may be some
 	given, deep, hidden, follow bool
 	only                        []string
 }
@@ -210,7 +217,7 @@ func (a *arguments) parse(words []word) bool {
 			case hasWhole(r.next, name) && !joined && i+1 < len(words):
 				i++
 				value = words[i].Text
-				if !isValue(words[i]) {
+				if !a.value(words[i]) {
 					return false
 				}
 			case hasWhole(r.next, name) && joined:
@@ -246,10 +253,10 @@ func (a *arguments) letters(words []word) (n int, ok bool) {
 		switch {
 		case strings.Contains(a.reader.letters, letter):
 			a.saw("-"+letter, "")
-		case strings.Contains(a.reader.values, letter) && j+1 < len(t):
+		case strings.Contains(a.reader.joined, letter), strings.Contains(a.reader.values, letter) && j+1 < len(t):
 			a.saw("-"+letter, t[j+1:])
 			return 0, true
-		case strings.Contains(a.reader.values, letter) && len(words) > 1 && isValue(words[1]):
+		case strings.Contains(a.reader.values, letter) && len(words) > 1 && a.value(words[1]):
 			a.saw("-"+letter, words[1].Text)
 			return 1, true
 		default:
@@ -301,8 +308,14 @@ func (a *arguments) add(out *acphost.CommandReads, o operand, kind byte) bool {
 	return true
 }
 
-// isValue reports whether a word is the value of an option, and nothing else.
-func isValue(w word) bool { return !w.split && isText(w) && !isGlob(w) }
+// value reports whether a word is the value of an option, and nothing else. After an operand many programs take no
+// more options: there it may be an operand, too.
+func (a *arguments) value(w word) bool {
+	if len(a.operands) > 0 {
+		a.later = append(a.later, operand{w, true})
+	}
+	return !w.split && isText(w) && !isGlob(w)
+}
 
 // globOf returns what stands behind some bytes of an open word, with the signs of a glob, or "" if that is not
 // known.

@@ -10,24 +10,23 @@ import (
 // What the commands of git that show changes have in common.
 const (
 	diffLetters = "pusRwbaWz"
-	diffValues  = "USGM"
+	diffValues  = "SG"
+	diffJoined  = "UMCB"
 	diffLong    = "--stat= --shortstat --numstat --name-only --name-status --patch --no-patch --unified= --word-diff= --word-diff-regex= --color= --no-color --color-words= --color-moved= --check --ignore-all-space --ignore-space-change --ignore-space-at-eol --ignore-blank-lines --ignore-cr-at-eol --diff-filter= --find-renames= --find-copies= --no-renames --minimal --patience --histogram --diff-algorithm= --raw --summary --quiet --exit-code --no-ext-diff --no-textconv --relative= --text --binary --full-index --abbrev= --compact-summary --dirstat= --function-context --inter-hunk-context= --pickaxe-all --pickaxe-regex --patch-with-stat --no-prefix"
 	logLetters  = diffLetters + "iEFPgmcrt0"
 	logValues   = diffValues + "nL"
 	logLong     = diffLong + " --oneline --graph --no-graph --decorate= --no-decorate --all --branches= --tags= --remotes= --format= --pretty= --since= --until= --after= --before= --author= --committer= --grep= --all-match --invert-grep --follow --max-count= --skip= --merges --no-merges --first-parent --reverse --date= --left-right --cherry-pick --cherry-mark --abbrev-commit --no-abbrev-commit --no-walk= --topo-order --date-order --author-date-order --boundary --simplify-by-decoration --full-history --parents --children --not --source --relative-date --count --no-notes --notes= --ancestry-path= --reflog --walk-reflogs"
-	logNext     = "--since --until --after --before --author --committer --grep --format --date --max-count --skip"
+	logNext     = "--since --until --after --before --author --committer --grep --date --max-count --skip"
 )
 
 // gitReaders are the commands of git that only read. Operands of the kind r are revisions and files.
 var gitReaders = []reader{
-	{names: "status", letters: "sbvz", values: "u", long: "--short --branch --porcelain= --long --verbose --untracked-files= --ignored= --show-stash --ahead-behind --no-ahead-behind --no-renames --renames --column= --no-column", operands: "r", words: func(w []word) bool {
-		return !slices.ContainsFunc(w, func(w word) bool { return w.Text == "-u" }) // its value is joined, or there is none
-	}},
-	{names: "diff", letters: diffLetters, values: diffValues, long: diffLong + " --cached --staged --merge-base", operands: "r"},
-	{names: "log", letters: logLetters, values: logValues, number: true, long: logLong, next: logNext, operands: "r"},
-	{names: "show", letters: logLetters, values: logValues, number: true, long: logLong, next: logNext, operands: "r"},
-	{names: "whatchanged rev-list", letters: logLetters, values: logValues, number: true, long: logLong + " --objects", next: logNext, operands: "r"},
-	{names: "reflog", letters: logLetters, values: logValues, number: true, long: logLong, next: logNext, operands: "r", words: func(w []word) bool {
+	{names: "status", letters: "sbvz", joined: "u", long: "--short --branch --porcelain= --long --verbose --untracked-files= --ignored= --show-stash --ahead-behind --no-ahead-behind --no-renames --renames --column= --no-column", operands: "r"},
+	{names: "diff", letters: diffLetters, values: diffValues, joined: diffJoined, long: diffLong + " --cached --staged --merge-base", operands: "r"},
+	{names: "log", letters: logLetters, values: logValues, joined: diffJoined, number: true, long: logLong, next: logNext, operands: "r"},
+	{names: "show", letters: logLetters, values: logValues, joined: diffJoined, number: true, long: logLong, next: logNext, operands: "r"},
+	{names: "whatchanged rev-list", letters: logLetters, values: logValues, joined: diffJoined, number: true, long: logLong + " --objects", next: logNext, operands: "r"},
+	{names: "reflog", letters: logLetters, values: logValues, joined: diffJoined, number: true, long: logLong, next: logNext, operands: "r", words: func(w []word) bool {
 		return !slices.ContainsFunc(w, func(w word) bool { return hasWhole("expire delete drop write", w.Text) })
 	}},
 	{names: "shortlog", letters: "sne", long: "--summary --numbered --email --all --since= --until= --no-merges --group=", next: "--since --until", operands: "r"},
@@ -61,7 +60,7 @@ var gitReaders = []reader{
 	{names: "show-ref", letters: "dsq", long: "--heads --tags --branches --head --dereference --hash= --abbrev= --verify --quiet", operands: "r"},
 	{names: "for-each-ref", long: "--sort= --format= --count= --points-at= --merged= --no-merged= --contains= --no-contains= --ignore-case", next: "--sort --format --count", operands: "r"},
 	{names: "name-rev", long: "--name-only --tags --all --always --refs=", operands: "r"},
-	{names: "diff-tree", letters: diffLetters + "rtmc", values: diffValues, long: diffLong + " --no-commit-id --root", operands: "r"},
+	{names: "diff-tree", letters: diffLetters + "rtmc", values: diffValues, joined: diffJoined, long: diffLong + " --no-commit-id --root", operands: "r"},
 	{names: "count-objects", letters: "vH", long: "--verbose --human-readable", operands: "-"},
 	{names: "check-ignore", letters: "vnq", long: "--verbose --non-matching --quiet --no-index", operands: "r", least: 1},
 	{names: "cherry", letters: "v", operands: "r"},
