@@ -1,6 +1,7 @@
 package acphost
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path"
@@ -201,6 +202,9 @@ func (r *harmlessReader) file(part *CommandPart, f *CommandFile) string {
 	}
 	for _, s := range shapesOf(f.CommandWord, r.line.Values, 0) {
 		text, known := s.text()
+		if f.Plain && !isPlainName(cmp.Or(text, ".")) {
+			return "a name of a file may be taken for something else"
+		}
 		if !known {
 			found, why := r.expand(part, f, s)
 			if why != "" {
@@ -284,8 +288,6 @@ func (r *harmlessReader) walk(top string, f *CommandFile) (why string) {
 			return ok || err != nil
 		})
 		switch {
-		case !f.Hidden && strings.HasPrefix(name, "."):
-			return skip()
 		case f.Plain && !isPlainName(name):
 			why = "a name of a file may be taken for something else"
 		case f.Entry:
@@ -385,6 +387,9 @@ func (r *harmlessReader) expand(part *CommandPart, f *CommandFile, s pathShape) 
 		start = "/"
 	}
 	dirs, why := r.paths(part, start)
+	if f.Plain && start != "" && !isPlainName(start) {
+		why = "a name of a file may be taken for something else"
+	}
 	if why != "" {
 		return nil, why
 	}
@@ -399,6 +404,9 @@ func (r *harmlessReader) expand(part *CommandPart, f *CommandFile, s pathShape) 
 				for _, name := range r.matching(d, pattern) {
 					if k == 0 && literal == 0 && f.Options && strings.HasPrefix(name, "-") {
 						return nil, "the name of the file " + name + " may be taken for an option"
+					}
+					if f.Plain && !isPlainName(name) {
+						return nil, "a name of a file may be taken for something else"
 					}
 					next = append(next, d+"/"+name)
 				}

@@ -93,7 +93,6 @@ type CommandFile struct {
 	CommandWord
 	Entry   bool     // only that it is there, its properties, or the names in it
 	Deep    bool     // what is below it, too
-	Hidden  bool     // of that also what is hidden
 	Follow  bool     // and through links
 	Plain   bool     // and the names there must be words of a shell, and no options
 	Only    []string // of the files below only those with names like these; nil means all

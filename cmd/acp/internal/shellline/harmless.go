@@ -32,8 +32,8 @@ type reader struct {
 	least    int    // operands at least
 	none     string // the kind of what is read without operands that name files; "" is nothing
 	deep     string // letters and long options with which directories are read as a whole
-	hidden   string // and hidden files in them
-	only     string // long options whose values are the names of files that are read
+	follow   bool   // links in them are followed
+	only     string // a long option whose values are the names of files that are read; one whose values are not is before it
 
 	settings string                  // as in [acphost.CommandReads]
 	words    func(words []word) bool // further conditions
@@ -168,11 +168,11 @@ func (r *reader) reads(words []word) *acphost.CommandReads {
 
 // arguments are the words of a command, taken apart.
 type arguments struct {
-	reader                      *reader
-	operands                    []operand
-	later                       []operand // values behind operands, which may be some
-	given, deep, hidden, follow bool
-	only                        []string
+	reader                    *reader
+	operands                  []operand
+	later                     []operand // values behind operands, which may be some
+	given, deep, follow, wide bool
+	only                      []string
 }
 
 // An operand is a word that is not an option. after says that -- stands before it.
@@ -213,7 +213,7 @@ func (a *arguments) parse(words []word) bool {
 		case t[1] == '-' || r.single:
 			name, value, joined := strings.Cut(t, "=")
 			switch {
-			case hasWhole(r.long, t) || joined && hasWhole(r.long, name+"="), !joined && hasWhole(r.long, name+"="):
+			case hasWhole(r.long, t), hasWhole(r.long, name+"=") && (joined || !hasWhole(r.next, name) && hasWhole(mayLack, name)):
 			case hasWhole(r.next, name) && !joined && i+1 < len(words):
 				i++
 				value = words[i].Text
@@ -271,19 +271,22 @@ func (a *arguments) saw(name, value string) {
 	r := a.reader
 	a.given = a.given || hasWhole(r.given, name)
 	a.deep = a.deep || hasWhole(r.deep, name)
-	a.hidden = a.hidden || hasWhole(r.hidden, name)
 	a.follow = a.follow || name == "-R" && hasWhole(r.deep, name) || name == "--dereference-recursive"
-	if hasWhole(r.only, name) && value != "" && !strings.ContainsAny(value, "[\\") {
+	switch {
+	case r.only == "":
+	case name == r.only && value != "" && !strings.ContainsAny(value, "[\\/") && !strings.Contains(strings.TrimLeft(value, "*"), "*"):
 		a.only = append(a.only, value)
+	case name == r.only, name == "--exclude" && len(a.only) == 0: // all but those
+		a.wide = true
 	}
 }
 
 // add adds what an operand is. It reports false if that is not harmless.
 func (a *arguments) add(out *acphost.CommandReads, o operand, kind byte) bool {
-	f := acphost.CommandFile{CommandWord: o.CommandWord, Options: !o.after, Hidden: a.hidden || a.reader.hidden == ""}
+	f := acphost.CommandFile{CommandWord: o.CommandWord, Options: !o.after}
 	switch {
 	case isFound(o.CommandWord) && kind != kindNone && kind != kindText: // see passOn
-		f.Entry = kind == kindEntry || kind == kindEntries
+		f.Entry, f.Deep = kind == kindEntry || kind == kindEntries, a.deep
 		out.Files = append(out.Files, f)
 		return kind == kindFile || f.Entry
 	case kind == kindTest && !strings.Contains(o.Text, "/") && !strings.ContainsAny(o.Text[:min(1, len(o.Text))], ".~"),
@@ -302,11 +305,18 @@ func (a *arguments) add(out *acphost.CommandReads, o operand, kind byte) bool {
 	case kind == kindEntry || kind == kindEntries:
 		f.Entry, f.Deep = true, kind == kindEntries
 	case kind == kindTree || a.deep:
-		f.Deep, f.Follow, f.Only = true, a.follow, a.only
+		if f.Deep, f.Follow = true, a.follow || a.reader.follow; !a.wide {
+			f.Only = a.only
+		}
 	}
 	out.Files = append(out.Files, f)
 	return true
 }
+
+// mayLack are the long options with a value that may be without one: they do not take the next word.
+const mayLack = "--color --colour --classify --follow --check --all-repeated --time --iso-8601 --unified " +
+	"--stat --word-diff --color-words --color-moved --find-renames --find-copies --relative --abbrev --dirstat --decorate --branches --tags --remotes --pretty --notes --no-walk --ancestry-path " +
+	"--porcelain --untracked-files --ignored --column --merged --no-merged --contains --no-contains --points-at --abbrev-ref --short --dirty --hash -json"
 
 // value reports whether a word is the value of an option, and nothing else. After an operand many programs take no
 // more options: there it may be an operand, too.
@@ -344,25 +354,40 @@ func isGlob(w word) bool {
 	})
 }
 
-// isText reports whether a word may be printed, or searched for: nothing in it is the value of a variable that
-// may hold a key.
-func isText(w word) bool {
-	if !w.Open {
-		return true
-	}
-	if w.Pieces == nil {
-		return false
-	}
-	return !slices.ContainsFunc(w.Pieces, func(p acphost.CommandPiece) bool { return p.Open && mayBeKey(p.Name) })
+// isText reports whether a word may be printed, or searched for. Which variables may is looked at in acts.
+func isText(w word) bool { return !w.Open || w.Pieces != nil }
+
+// plainNames are the names of variables that hold no keys. What others hold is not known.
+var plainNames = setOf("HOME PWD OLDPWD USER LOGNAME PATH LANG LANGUAGE SHELL TERM TERM_PROGRAM COLORTERM NO_COLOR TMPDIR HOSTNAME HOSTTYPE MACHTYPE OSTYPE UID EUID PPID RANDOM SECONDS LINENO SHLVL BASH_VERSION PIPESTATUS COLUMNS LINES EDITOR VISUAL PAGER DISPLAY TZ CI XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_RUNTIME_DIR GOPATH GOROOT GOOS GOARCH GOBIN GOCACHE GOMODCACHE GOTOOLCHAIN GOWORK NODE_ENV NVM_DIR VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV PYTHONPATH JAVA_HOME CARGO_HOME RUSTUP_HOME CC CXX")
+
+// mayBeKey reports whether the variable of a name may hold a key: it is not one of the line's own, which are in
+// lower case, nor known to hold none.
+func mayBeKey(name string, own map[string]bool) bool {
+	isCount := name != "" && strings.Trim(name, "0123456789#?$!@*-") == ""
+	return !isCount && !plainNames()[name] && !strings.HasPrefix(name, "LC_") && (!own[name] || name != strings.ToLower(name))
 }
 
-// keyWords are parts of the names of variables that hold keys.
-var keyWords = strings.Fields("KEY TOKEN SECRET PASS PWD_ _PWD CRED AUTH PRIVATE COOKIE SESSION DSN DATABASE_URL CONNECTION WEBHOOK")
-
-// mayBeKey reports whether the variable of a name may hold a key.
-func mayBeKey(name string) bool {
-	name = strings.ToUpper(name)
-	return slices.ContainsFunc(keyWords, func(s string) bool { return strings.Contains(name, s) })
+// ownOf returns the names of the variables that a line sets.
+func ownOf(file *syntax.File) map[string]bool {
+	own := map[string]bool{}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Assign:
+			if n.Name != nil && !n.Naked {
+				own[n.Name.Value] = true
+			}
+		case *syntax.WordIter:
+			own[n.Name.Value] = true
+		case *syntax.CallExpr:
+			if len(n.Args) > 0 && n.Args[0].Lit() == "read" {
+				for _, w := range n.Args[1:] {
+					own[w.Lit()] = true
+				}
+			}
+		}
+		return true
+	})
+	return own
 }
 
 // acts records what a line does itself that keeps it from being harmless.
@@ -372,6 +397,7 @@ func (s *scan) acts(file *syntax.File) {
 			s.out.Acts = why
 		}
 	}
+	own := ownOf(file)
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if computesOpen(n) {
 			act("it computes with what is not written out")
@@ -396,7 +422,7 @@ func (s *scan) acts(file *syntax.File) {
 			if sets && n.Param != nil && !isLocalName(n.Param.Value) {
 				act("it sets " + n.Param.Value)
 			}
-			if n.Excl || n.Names != 0 || n.Flags != nil || n.Param != nil && mayBeKey(n.Param.Value) {
+			if n.Excl || n.Names != 0 || n.Flags != nil || n.Param == nil || mayBeKey(n.Param.Value, own) {
 				act("it shows a variable that may hold a key")
 			}
 		case *syntax.DeclClause:

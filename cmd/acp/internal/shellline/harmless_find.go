@@ -31,39 +31,42 @@ func harmlessFind(part *acphost.CommandPart, words []word) *acphost.CommandReads
 		if !w.Open && w.Text != "" && strings.Contains("-(!,", w.Text[:1]) {
 			break
 		}
-		out.Files = append(out.Files, acphost.CommandFile{CommandWord: w.CommandWord, Entry: true, Deep: true, Hidden: true, Options: true})
+		out.Files = append(out.Files, acphost.CommandFile{CommandWord: w.CommandWord, Entry: true, Deep: true, Options: true})
 	}
 	if len(out.Files) == 0 {
-		out.Files = []acphost.CommandFile{{CommandWord: acphost.CommandWord{Text: ".", Source: "."}, Entry: true, Deep: true, Hidden: true}}
+		out.Files = []acphost.CommandFile{{CommandWord: acphost.CommandWord{Text: ".", Source: "."}, Entry: true, Deep: true}}
 	}
 	var only []string
-	all := true
+	narrows := true // what is only done where all tests before it hold
 	for ; i < len(words); i++ {
 		t := words[i].Text
 		switch {
 		case words[i].Open:
 			return nil
 		case hasWhole(findAlone, t):
-			all = all && !hasWhole("! , -o -or -not", t)
+			if hasWhole("( ) ! , -o -or -not", t) {
+				only, narrows = nil, false
+			}
+			narrows = narrows && !hasWhole("-print -print0 -ls -prune -quit", t)
 		case hasWhole(findWith, t) && i+1 < len(words) && !words[i+1].Open:
 			i++
-			if t == "-name" && !strings.ContainsAny(words[i].Text, "[\\") {
+			narrows = narrows && t != "-printf"
+			if t == "-name" && narrows && !strings.ContainsAny(words[i].Text, "[\\") {
 				only = []string{words[i].Text}
 			}
 			if t == "-newer" || t == "-samefile" {
 				out.Files = append(out.Files, acphost.CommandFile{CommandWord: words[i].CommandWord, Entry: true})
 			}
 		case t == "-exec":
+			narrows = false
 			for i++; i < len(words) && words[i].Text != ";" && (words[i].Text != "+" || words[i-1].Text != "{}"); i++ {
 			}
 		default:
 			return nil
 		}
 	}
-	if all {
-		for k := range out.Files {
-			out.Files[k].Only = only
-		}
+	for k := range out.Files {
+		out.Files[k].Only = only
 	}
 	return out
 }
@@ -92,7 +95,9 @@ func (s *scan) passOn() {
 				continue
 			}
 			for _, t := range trees {
-				t.Entry = f.Entry
+				if t.Entry = f.Entry; f.Deep { // what is below a directory of that name has others
+					t.Only = nil
+				}
 				files = append(files, t)
 			}
 		}
@@ -150,10 +155,8 @@ func finder(p *acphost.CommandPart) (trees []acphost.CommandFile, ok bool) {
 	files := p.Harmless.Files
 	name := base(p.Words[0].Text)
 	switch {
-	case name == "find" && !has("-printf -ls"), name == "fd", name == "fdfind", name == "rg" && has("-l --files --files-with-matches") && !has("--json"), name == "grep" && len(files) > 0 && has("-l --files-with-matches"):
+	case name == "find" && !has("-printf -ls"), name == "fd", name == "fdfind", name == "rg" && has("-l --files --files-with-matches") && !has("--json --stats --type-list --help --version"), name == "grep" && len(files) > 0 && has("-l --files-with-matches"):
 		return below1(files, true), true
-	case name == "git" && len(p.Words) > 1 && p.Words[1].Text == "ls-files" && !has("-s --stage -t -v --eol"):
-		return below1([]acphost.CommandFile{{CommandWord: acphost.CommandWord{Text: ".", Source: "."}}}, true), true
 	case narrowing[name] != "" && len(files) == 0 && !slices.ContainsFunc(p.Words[1:], func(w acphost.CommandWord) bool {
 		return strings.HasPrefix(w.Text, "-") && strings.Trim(w.Text, narrowing[name]) != ""
 	}):
@@ -165,7 +168,7 @@ func finder(p *acphost.CommandPart) (trees []acphost.CommandFile, ok bool) {
 // below1 returns files as directories that are read with all that is below them.
 func below1(files []acphost.CommandFile, plain bool) (trees []acphost.CommandFile) {
 	for _, f := range files {
-		f.Entry, f.Deep, f.Hidden, f.Follow, f.Plain = false, true, true, true, plain
+		f.Entry, f.Deep, f.Follow, f.Plain = false, true, true, plain
 		trees = append(trees, f)
 	}
 	return trees

@@ -14,7 +14,7 @@ const (
 	diffJoined  = "UMCB"
 	diffLong    = "--stat= --shortstat --numstat --name-only --name-status --patch --no-patch --unified= --word-diff= --word-diff-regex= --color= --no-color --color-words= --color-moved= --check --ignore-all-space --ignore-space-change --ignore-space-at-eol --ignore-blank-lines --ignore-cr-at-eol --diff-filter= --find-renames= --find-copies= --no-renames --minimal --patience --histogram --diff-algorithm= --raw --summary --quiet --exit-code --no-ext-diff --no-textconv --relative= --text --binary --full-index --abbrev= --compact-summary --dirstat= --function-context --inter-hunk-context= --pickaxe-all --pickaxe-regex --patch-with-stat --no-prefix"
 	logLetters  = diffLetters + "iEFPgmcrt0"
-	logValues   = diffValues + "nL"
+	logValues   = diffValues + "n"
 	logLong     = diffLong + " --oneline --graph --no-graph --decorate= --no-decorate --all --branches= --tags= --remotes= --format= --pretty= --since= --until= --after= --before= --author= --committer= --grep= --all-match --invert-grep --follow --max-count= --skip= --merges --no-merges --first-parent --reverse --date= --left-right --cherry-pick --cherry-mark --abbrev-commit --no-abbrev-commit --no-walk= --topo-order --date-order --author-date-order --boundary --simplify-by-decoration --full-history --parents --children --not --source --relative-date --count --no-notes --notes= --ancestry-path= --reflog --walk-reflogs"
 	logNext     = "--since --until --after --before --author --committer --grep --date --max-count --skip"
 )
@@ -30,24 +30,21 @@ var gitReaders = []reader{
 		return !slices.ContainsFunc(w, func(w word) bool { return hasWhole("expire delete drop write", w.Text) })
 	}},
 	{names: "shortlog", letters: "sne", long: "--summary --numbered --email --all --since= --until= --no-merges --group=", next: "--since --until", operands: "r"},
-	{names: "branch", letters: "arvl", long: "--all --remotes --list --verbose --show-current --contains= --no-contains= --merged= --no-merged= --sort= --format= --points-at= --color= --no-color --column= --no-column --abbrev= --ignore-case", next: "--sort --format", operands: "r", words: lists("-a -r -v -vv -av -va -avv -vva --all --remotes --verbose --show-current --sort --format", "--list --contains --merged --no-merged --no-contains --points-at")},
-	{names: "tag", letters: "ln", long: "--list --sort= --format= --contains= --merged= --points-at= --column= --ignore-case", next: "--sort --format", operands: "r", words: lists("", "-l --list --contains --merged --points-at")},
+	{names: "branch", letters: "arvl", long: "--all --remotes --list --verbose --show-current --contains= --no-contains= --merged= --no-merged= --sort= --format= --points-at= --color= --no-color --column= --no-column --abbrev= --ignore-case", next: "--sort --format", operands: "r", words: lists("--list --contains --merged --no-merged --no-contains --points-at")},
+	{names: "tag", letters: "ln", long: "--list --sort= --format= --contains= --merged= --points-at= --column= --ignore-case", next: "--sort --format", operands: "r", words: lists("-l --list --contains --merged --points-at")},
 	{names: "rev-parse", letters: "q", long: "--show-toplevel --show-prefix --show-cdup --abbrev-ref= --short= --verify --git-dir --absolute-git-dir --git-common-dir --is-inside-work-tree --is-inside-git-dir --is-bare-repository --symbolic-full-name --symbolic --quiet --all --branches= --tags= --remotes= --revs-only --no-flags --show-superproject-working-tree --is-shallow-repository --show-object-format", operands: "r"},
 	{names: "ls-files", letters: "cdomsiktzuv", values: "x", long: "--cached --deleted --modified --others --ignored --stage --unmerged --killed --directory --no-empty-directory --exclude-standard --exclude= --error-unmatch --full-name --abbrev= --eol --deduplicate", next: "--exclude", operands: "r"},
 	{names: "ls-tree", letters: "drtlz", long: "--name-only --name-status --long --full-name --full-tree --abbrev= --format= --object-only", operands: "r"},
 	{names: "blame annotate", letters: "lswtefnpbcMC", values: "L", long: "--date= --porcelain --line-porcelain --show-email --show-name --show-number --since= --root --show-stats --abbrev= --first-parent --reverse", operands: "r"},
-	{names: "grep", letters: "nilLcvwhHEFGPIoqpWaz", values: "eABCm", number: true, long: "--cached --untracked --heading --break --name-only --count --files-with-matches --files-without-match --line-number --ignore-case --word-regexp --invert-match --extended-regexp --fixed-strings --perl-regexp --basic-regexp --show-function --function-context --and --or --not --all-match --color= --no-color --max-depth= --column --only-matching --quiet --text --context= --after-context= --before-context= --threads= --full-name --null", next: "--max-depth --context", operands: "tr", given: "-e"},
+	{names: "grep", letters: "nilLcvwhHEFGPIoqpWaz", values: "eABCm", number: true, long: "--cached --heading --break --name-only --count --files-with-matches --files-without-match --line-number --ignore-case --word-regexp --invert-match --extended-regexp --fixed-strings --perl-regexp --basic-regexp --show-function --function-context --and --or --not --all-match --color= --no-color --max-depth= --column --only-matching --quiet --text --context= --after-context= --before-context= --threads= --full-name --null", next: "--max-depth --context", operands: "tr", given: "-e"},
 	{names: "describe", long: "--tags --all --always --long --abbrev= --match= --exclude= --exact-match --first-parent --contains --candidates= --dirty=", next: "--match --exclude", operands: "r"},
-	{names: "remote", letters: "v", long: "--verbose --all --push", operands: "t", words: func(w []word) bool {
-		o := operandsOf(w[1:], "")
-		return len(o) == 0 || len(o) == 2 && o[0].Text == "get-url"
-	}},
+	{names: "remote", operands: "-"},
 	{names: "config", long: "--get --get-all --global --local --system --show-origin --show-scope --bool --int --path --null --name-only --type=", operands: "t", words: func(w []word) bool {
 		o := operandsOf(w[1:], "")
 		if len(o) == 2 && o[0].Text == "get" {
 			o = o[1:]
 		}
-		return len(o) == 1 && !o[0].Open && !mayBeKey(o[0].Text) && !strings.Contains(strings.ToLower(o[0].Text), "extraheader") && !strings.Contains(strings.ToLower(o[0].Text), "url") && strings.Contains(o[0].Text, ".")
+		return len(o) == 1 && !o[0].Open && tellsNoKey()[strings.ToLower(o[0].Text)]
 	}},
 	{names: "stash", letters: diffLetters + "n", number: true, long: diffLong + " --oneline --format= --date=", operands: "t", least: 1, words: func(w []word) bool {
 		o := operandsOf(w[1:], "")
@@ -68,15 +65,30 @@ var gitReaders = []reader{
 
 var gitReaderOf = byName(gitReaders, func(r *reader) string { return r.names })
 
+// tellsNoKey are settings that hold no keys, unlike those with addresses.
+var tellsNoKey = setOf("user.name user.email init.defaultbranch pull.rebase push.default fetch.prune core.autocrlf core.eol core.bare core.filemode core.ignorecase core.symlinks core.worktree core.excludesfile core.hookspath core.editor core.pager merge.conflictstyle diff.algorithm rebase.autostash commit.gpgsign tag.gpgsign user.signingkey")
+
 // lists returns whether a command of git lists, and makes nothing: it has no operands, or an option with which
-// operands are patterns.
-func lists(plain, patterns string) func(words []word) bool {
+// operands are patterns. The values of sort and format are none.
+func lists(patterns string) func(words []word) bool {
 	return func(words []word) bool {
-		withPattern := slices.ContainsFunc(words, func(w word) bool {
-			name, _ := splitOption(w.Text)
-			return hasWhole(patterns, name)
-		})
-		return withPattern || len(operandsOf(words[1:], "--sort --format")) == 0
+		operands := 0
+		for i := 1; i < len(words); i++ {
+			t := words[i].Text
+			name, _ := splitOption(t)
+			switch {
+			case t == "--":
+				operands += len(words) - i - 1
+				i = len(words)
+			case hasWhole("--sort --format", t):
+				i++
+			case hasWhole(patterns, name):
+				return true
+			case words[i].Open || t == "" || t[0] != '-':
+				operands++
+			}
+		}
+		return operands == 0
 	}
 }
 
@@ -118,6 +130,11 @@ options:
 	out := r.reads(words[i:])
 	if out == nil {
 		return nil
+	}
+	if words[i].Text == "diff" && len(out.Files) > 1 { // outside of a repository it compares directories
+		for k := range out.Files {
+			out.Files[k].Deep, out.Files[k].Follow = true, true
+		}
 	}
 	out.Settings, out.In = "git", in
 	if in != "" {

@@ -2,6 +2,7 @@ package shellline
 
 import (
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -42,7 +43,7 @@ var readers = []reader{
 	{names: "getconf", source: "getconf(1)", letters: "a", operands: "t"},
 	{names: "locale", source: "locale(1)", letters: "a", operands: "-"},
 	{names: "printenv", source: coreutils, operands: "t", least: 1, words: func(w []word) bool {
-		return !slices.ContainsFunc(w[1:], func(w word) bool { return w.Open || mayBeKey(w.Text) || !isName(w.Text) })
+		return !slices.ContainsFunc(w[1:], func(w word) bool { return w.Open || mayBeKey(w.Text, nil) || !isName(w.Text) })
 	}},
 	{names: "ps", source: "ps(1)", operands: "t", any: true, words: harmlessPS},
 	{names: "pgrep", source: "pgrep(1)", letters: "aflxivn", values: "uP", operands: "t"},
@@ -84,12 +85,12 @@ var readers = []reader{
 	{names: "cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum shasum md5", source: coreutils, letters: "btz", values: "a", long: "--binary --text --tag --zero --algorithm= " + askHelp, operands: "f"},
 	{names: "base64 base32", source: coreutils, letters: "diD", values: "w", long: "--decode --ignore-garbage --wrap= " + askHelp, operands: "f-"},
 	{names: "cmp", source: "cmp(1)", letters: "bls", values: "in", long: "--print-bytes --verbose --quiet --silent --bytes= " + askHelp, operands: "f"},
-	{names: "diff", source: "https://www.gnu.org/software/diffutils/manual/html_node/diff-Options.html", letters: "abBcdeEiNnpqrstTuwyZ", values: "CFIULWx", number: true, operands: "dd-",
+	{names: "diff", source: "https://www.gnu.org/software/diffutils/manual/html_node/diff-Options.html", letters: "abBcdeEiNnpqrstTuwyZ", values: "CFIULWx", number: true, follow: true, operands: "dd-",
 		long: "--brief --unified= --context= --recursive --new-file --ignore-case --ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-trailing-space --ignore-tab-expansion --side-by-side --suppress-common-lines --color= --text --minimal --width= --label= --exclude= --show-c-function --strip-trailing-cr --report-identical-files --expand-tabs --no-dereference " + askHelp, next: "--label --exclude --width"},
-	{names: "grep egrep fgrep", source: "https://www.gnu.org/software/grep/manual/grep.html", letters: "EFGPivwxycLlqsohHnTbarRIUzZu", values: "eABCm", number: true, operands: "tf", given: "-e --regexp", deep: "-r -R --recursive --dereference-recursive", only: "--include",
+	{names: "grep egrep fgrep", source: "https://www.gnu.org/software/grep/manual/grep.html", letters: "EFGPivwxycLlqsohHnTbarRIUzZu", values: "eABCm", number: true, operands: "tf", given: "-e --regexp", follow: runtime.GOOS != "linux", deep: "-r -R --recursive --dereference-recursive", only: "--include",
 		long: "--extended-regexp --fixed-strings --basic-regexp --perl-regexp --ignore-case --no-ignore-case --invert-match --word-regexp --line-regexp --count --color= --colour= --files-without-match --files-with-matches --max-count= --only-matching --quiet --silent --no-messages --byte-offset --with-filename --no-filename --line-number --initial-tab --null --after-context= --before-context= --context= --text --recursive --dereference-recursive --include= --exclude= --exclude-dir= --regexp= --line-buffered --binary-files= --null-data --no-group-separator " + askHelp,
 		next: "--include --exclude --exclude-dir --regexp --max-count --after-context --before-context"},
-	{names: "rg", source: "https://github.com/BurntSushi/ripgrep/blob/master/GUIDE.md, rg(1)", letters: "inwvcloSsFxUPaHNIqpu0.", values: "eABCmgtTjMrEd", operands: "td", given: "-e --regexp --files", none: "d", hidden: "-u -. --hidden --unrestricted --no-ignore",
+	{names: "rg", source: "https://github.com/BurntSushi/ripgrep/blob/master/GUIDE.md, rg(1)", letters: "inwvcloSsFxUPaHNIqpu0.", values: "eABCmgtTjMrEd", operands: "td", given: "-e --regexp --files", none: "d",
 		long: "--ignore-case --line-number --no-line-number --word-regexp --invert-match --count --count-matches --files-with-matches --files-without-match --files --only-matching --smart-case --case-sensitive --fixed-strings --line-regexp --multiline --multiline-dotall --pcre2 --text --with-filename --no-filename --no-heading --heading --quiet --pretty --hidden --no-hidden --no-ignore --no-ignore-vcs --no-config --json --stats --trim --vimgrep --column --no-column --null --no-messages --type-list --color= --colors= --sort= --sortr= --glob= --iglob= --type= --type-not= --max-count= --max-depth= --max-columns= --max-filesize= --context= --after-context= --before-context= --regexp= --replace= --threads= --encoding= --passthru --one-file-system " + askHelp,
 		next: "--glob --iglob --type --type-not --max-count --max-depth --context --after-context --before-context --regexp --replace --threads --color --sort --sortr --max-columns"},
 	{names: "fd fdfind", source: "https://github.com/sharkdp/fd#command-line-options", letters: "HIuasigFp10", values: "tedEcSj", operands: "tl", none: "l",

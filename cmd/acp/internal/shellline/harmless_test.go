@@ -47,7 +47,7 @@ func project(t testing.TB, traps bool) string {
 		"work/main.go", "work/go.mod", "work/README.md", "work/package.json", "work/src/a.go", "work/src/b.go", "work/src/deep/c.py", "work/docs/guide.md", "work/logs/app.log", "work/a.tar.gz", "work/.hidden", "outside/secret.txt",
 	}
 	if traps {
-		files = append(files, "work/keys/.env", "work/keys/id_rsa", "work/odd/-delete", "work/odd/a b")
+		files = append(files, "work/keys/.env", "work/keys/id_rsa", "work/odd/-delete", "work/odd/a b", "work/keys/d1/.env", "work/keys/d1/x.go", "work/x /main.go", "work/one/a.txt", "work/two/a.txt")
 	}
 	for _, file := range files {
 		file = filepath.Join(top, file)
@@ -61,6 +61,7 @@ func project(t testing.TB, traps bool) string {
 	links := map[string]string{"work/in": "src"}
 	if traps {
 		links["work/out"], links["work/linked/secret"] = "../outside", "../../outside/secret.txt"
+		links["work/one/l"] = "../../outside/secret.txt"
 	}
 	for link, to := range links {
 		link = filepath.Join(top, link)
