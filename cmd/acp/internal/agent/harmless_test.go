@@ -99,6 +99,25 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
+// TestHarmlessLent: in a terminal that the client lends, with the client's variables, nothing is known to only read.
+func TestHarmlessLent(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("commands are of another shell")
+	}
+	for _, lend := range []bool{false, true} {
+		k := start(t, 1, func(k *talk) {
+			if lend {
+				lent(k)
+			}
+		})
+		k.asked = nil
+		k.tell("/run cat main.go")
+		if asked := len(k.asked) > 0; asked != lend {
+			t.Errorf("lent: %t: asked %q", lend, k.asked)
+		}
+	}
+}
+
 // TestHarmlessGit: git runs at once, and nothing that a repository names; where that cannot be had the user is asked.
 func TestHarmlessGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil || runtime.GOOS == "windows" {

@@ -21,8 +21,12 @@ type calm struct {
 // calmVariables name programs that readers run, or files that they load.
 var calmVariables = []string{"CDPATH", "BASH_ENV", "ENV", "RIPGREP_CONFIG_PATH", "GREP_OPTIONS", "LESSOPEN", "LESSCLOSE", "TAR_OPTIONS", "UNZIP", "ZIPOPT", "GCONV_PATH"}
 
-// calmOf returns what a line runs with if it does nothing but read in the session's directories.
+// calmOf returns what a line runs with if it does nothing but read in the session's directories. In a terminal that the
+// client lends nothing is known to be so: its programs, and the variables that they read, are the client's.
 func calmOf(ctx context.Context, env Env, line, dir string) *calm {
+	if c := env.Session().Conn().CapabilitiesV1(); c != nil && c.Terminal {
+		return nil
+	}
 	req := acphost.Request{Kind: string(acp.ToolKindExecute), Command: line, Cwd: dir}
 	h := env.Harmless(req)
 	if h.Why != "" {
