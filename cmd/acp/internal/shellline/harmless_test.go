@@ -47,7 +47,7 @@ func project(t testing.TB, traps bool) string {
 		"work/main.go", "work/go.mod", "work/README.md", "work/package.json", "work/src/a.go", "work/src/b.go", "work/src/deep/c.py", "work/docs/guide.md", "work/logs/app.log", "work/a.tar.gz", "work/.hidden", "outside/secret.txt",
 	}
 	if traps {
-		files = append(files, "work/keys/.env", "work/keys/id_rsa", "work/odd/-delete", "work/odd/a b", "work/keys/d1/.env", "work/keys/d1/x.go", "work/x /main.go", "work/one/a.txt", "work/two/a.txt")
+		files = append(files, "work/keys/.env", "work/keys/id_rsa", "work/odd/-delete", "work/odd/a b", "work/keys/d1/.env", "work/keys/d1/x.go", "work/x /main.go", "work/one/a.txt", "work/two/a.txt", "work/hid/.env", "work/hid/a.go")
 	}
 	for _, file := range files {
 		file = filepath.Join(top, file)
