@@ -27,10 +27,8 @@ func ApplyHunks(path, text string, hunks []Hunk, known *served.File) (string, []
 	b := begin(text, known)
 	bare := text != "" && !strings.HasSuffix(text, "\n")
 	if bare { // the last line is one like all others
-		b.text += newFile(text).end
-		if b.known != nil {
-			b.known = b.known.Changed(b.text, false)
-		}
+		end := newFile(text).end
+		b.text, b.known = b.text+end, b.known.Ended(end)
 	}
 	s := spot{}
 	for i, h := range hunks {
@@ -40,7 +38,7 @@ func ApplyHunks(path, text string, hunks []Hunk, known *served.File) (string, []
 				same++
 			}
 		}
-		after, c, now, err := applyHunk(b.text, h, s, same, b.known)
+		after, c, now, err := applyHunk(b.text, h, s, same, b.knows())
 		if h.idle() {
 			if err == nil { // it says where the next one is
 				s = now

@@ -2,6 +2,8 @@ package edit
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +65,68 @@ func TestKnown(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestKnownBatch: what the model knows is of the text as the changes before have left it, be they edits or hunks of a patch.
+func TestKnownBatch(t *testing.T) {
+	var long strings.Builder
+	for i := 1; i <= 60; i++ {
+		fmt.Fprintf(&long, "    line_number(%d)\n", i)
+	}
+	piece := func(from, to int) string {
+		return strings.Join(strings.SplitAfter(long.String(), "\n")[from-1:to], "")
+	}
+	for _, tc := range []struct {
+		name   string
+		text   string
+		known  *served.File
+		edits  []Edit
+		want   string // or else the reason
+		reason Reason
+	}{
+		{"the deep twin is changed by the first", twins, shown(twins), []Edit{
+			{"        if x:\n            self.db.commit()\n", "        if x:\n            self.db.commit_later()\n", false},
+			{"            self.db.commit()\n            self.log(\"saved\")\n", "            self.db.commit()\n            self.log(\"ran\")\n", false},
+		}, "", Changed},
+		{"lines that were not read move up", long.String(), lines(long.String(), 1, 30), []Edit{
+			{piece(6, 25), "", false}, {"  line_number(43)\n", "  x\n", false},
+		}, "", Unknown},
+		{"lines that were read move up", long.String(), lines(long.String(), 1, 45), []Edit{
+			{piece(6, 25), "", false}, {"  line_number(43)\n", "  x\n", false},
+		}, strings.Replace(piece(1, 5)+piece(26, 60), "line_number(43)", "x", 1), ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var hunks []Hunk
+			for _, e := range tc.edits {
+				cut := func(s string) []string {
+					return slices.DeleteFunc(strings.Split(s, "\n"), func(l string) bool { return l == "" })
+				}
+				hunks = append(hunks, Hunk{Old: cut(e.Old), New: cut(e.New)})
+			}
+			one, _, err := Apply(tc.text, tc.edits, tc.known)
+			two, _, errHunks := ApplyHunks("f", tc.text, hunks, tc.known)
+			for i, err := range []error{err, errHunks} {
+				r, _ := errors.AsType[*Refusal](err)
+				switch {
+				case tc.want != "" && err == nil:
+					if diff := cmp.Diff(tc.want, []string{one, two}[i]); diff != "" {
+						t.Errorf("%d: (-want +got)\n%s", i, diff)
+					}
+				case tc.want != "" || r == nil || r.Reason != tc.reason || r.Index != 1:
+					t.Errorf("%d: %q, %v", i, []string{one, two}[i], err)
+				}
+			}
+		})
+	}
+}
+
+// TestBareEnd: that the last line has no end is no change that the model would have to know.
+func TestBareEnd(t *testing.T) {
+	const text = "say(\"a\") \nsay(“a”)\nlast"
+	got, _, err := ApplyHunks("f", text, []Hunk{{Old: []string{"say(\"a\")"}, New: []string{"x"}}}, shown(text))
+	if err != nil || got != "x\nsay(“a”)\nlast" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

@@ -203,6 +203,14 @@ func twin(t *testing.T, rng *rand.Rand, w way, lines []string, b block, y *tally
 			before = append(before, lines[i])
 		}
 		made := Edit{Old: strings.Join(before, "") + old, New: strings.Join(before, "") + indent + "own(change)\n"}
+		if rng.IntN(2) == 0 && !strings.Contains(text, "\r") { // both are in one patch
+			got, _, err := ApplyHunks(path, text, []Hunk{hunkOf(made), hunkOf(e)}, record.File(path, text))
+			if y.refused++; err == nil {
+				y.wrong++
+				t.Errorf("a patch of two: wrong:\nold:\n%q\ngot:\n%.500q", e.Old, differing(got, strings.Join(own, "")))
+			}
+			return
+		}
 		is, changes, err := Apply(text, []Edit{made}, record.File(path, text))
 		if err != nil || is != strings.Join(own, "") {
 			return
@@ -218,8 +226,7 @@ func twin(t *testing.T, rng *rand.Rand, w way, lines []string, b block, y *tally
 	var got string
 	var err error
 	if rng.IntN(3) == 0 && !strings.Contains(old, "\r") {
-		h := Hunk{Old: strings.Split(strings.TrimSuffix(e.Old, "\n"), "\n"), New: strings.Split(strings.TrimSuffix(e.New, "\n"), "\n")}
-		got, _, err = ApplyHunks(path, changed, []Hunk{h}, record.File(path, changed))
+		got, _, err = ApplyHunks(path, changed, []Hunk{hunkOf(e)}, record.File(path, changed))
 	} else {
 		got, _, err = Apply(changed, []Edit{e}, record.File(path, changed))
 	}
@@ -248,6 +255,12 @@ func twin(t *testing.T, rng *rand.Rand, w way, lines []string, b block, y *tally
 			t.Errorf("%s, drifted %t: wrong:\nold:\n%q\ngot:\n%.500q\nwant:\n%.500q", w.name, drifted, e.Old, differing(got, changed), differing(changed, got))
 		}
 	}
+}
+
+// hunkOf is an edit of whole lines as a hunk.
+func hunkOf(e Edit) Hunk {
+	cut := func(s string) []string { return strings.Split(strings.TrimSuffix(s, "\n"), "\n") }
+	return Hunk{Old: cut(e.Old), New: cut(e.New)}
 }
 
 // same counts the places of some lines.

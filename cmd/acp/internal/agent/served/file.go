@@ -177,6 +177,17 @@ func (f *File) Changed(after string, all bool, made ...Made) *File {
 	return g
 }
 
+// Ended returns what the model knows once the last line of the file has an end, which is a change of nothing that it knows.
+func (f *File) Ended(end string) *File {
+	if f == nil || !f.loaded {
+		return f
+	}
+	g := *f
+	g.text += end
+	g.sum, g.of = Sum(g.text), lines(g.text)
+	return &g
+}
+
 // move takes what is known to another text. knows says whether the new lines of a change
 // are known, given whether the old ones were.
 func (f *File) move(text, sum string, knows func(s patch.Span, known bool) bool, unseen bool) *File {
