@@ -271,6 +271,7 @@ func (m *modelTurn) found() []modelTool {
 	}}
 	all := []modelTool{find, use}
 	for i := range all {
+		all[i].finds = true
 		var schema jsonschema.Schema
 		if json.Unmarshal(all[i].Schema, &schema) == nil {
 			all[i].schema, _ = schema.Resolve(nil) // nil would only leave the check out

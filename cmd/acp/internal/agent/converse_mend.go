@@ -24,14 +24,16 @@ func (m *modelTurn) Fewer(why *model.Error) *model.Prefix {
 	return &model.Prefix{System: m.s.talk.system, Tools: described(append(own, m.found()...), m.model.Info().Edit)}
 }
 
-// split returns the tools that are the agent's own, and those of MCP servers that are listed.
+// split returns the tools that are the agent's own, and those of MCP servers that are listed. Those by which others are found
+// are neither.
 func split(tools []modelTool) (own, listed []modelTool) {
 	for _, t := range tools {
-		if t.mcp {
+		switch {
+		case t.mcp:
 			listed = append(listed, t)
-			continue
+		case !t.finds:
+			own = append(own, t)
 		}
-		own = append(own, t)
 	}
 	return own, listed
 }

@@ -20,6 +20,7 @@ type modelTool struct {
 	tool.Tool
 	schema *jsonschema.Resolved
 	mcp    bool   // of an MCP server
+	finds  bool   // it finds or uses those that are not listed
 	server string // which one
 }
 

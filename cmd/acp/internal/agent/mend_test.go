@@ -2,9 +2,11 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -81,8 +83,16 @@ func TestMendedRecord(t *testing.T) {
 	}
 }
 
-// TestFewerTools: if the words of a provider are about tools, those of MCP servers are found by words from then on.
+// TestFewerTools: if the words of a provider are about tools, those of MCP servers are found by words from then on. The
+// tools that find them are there once, also if a server that never answers had made them necessary before.
 func TestFewerTools(t *testing.T) {
+	t.Run("all servers answer", func(t *testing.T) { fewerTools(t, " mcp__far__greet") })
+	t.Run("one never answers", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { fewerTools(t, " mcp__far__greet tools_find tools_use", "dead") })
+	})
+}
+
+func fewerTools(t *testing.T, listed string, dead ...string) {
 	w, with := scripted(t, `
 fail request tools.9.custom.input_schema: JSON schema is invalid
 ---
@@ -91,11 +101,26 @@ use tools_use {"name":"mcp__far__greet","input":{}}
 ---
 say done
 `)
+	never := make(chan struct{})
+	defer close(never)
 	k := start(t, 2, with, func(k *talk) {
-		k.client.MCP = answering(mcp.Tool{Name: "greet", InputSchema: json.RawMessage(`{"type":"object"}`)}, &mcp.TextContent{Text: "Hello"})
+		answer := answering(mcp.Tool{Name: "greet", InputSchema: json.RawMessage(`{"type":"object"}`)}, &mcp.TextContent{Text: "Hello"})
+		k.client.MCP = func(ctx context.Context, c *acp.MCPCall) (json.RawMessage, error) {
+			if c.Server == "far" {
+				return answer(ctx, c)
+			}
+			select {
+			case <-never:
+			case <-ctx.Done():
+			}
+			return nil, context.Canceled
+		}
 	})
 	var err error
 	servers := []acp.MCPServer{&acp.MCPServerACP{Name: "far", ServerID: "far"}}
+	for _, name := range dead {
+		servers = append(servers, &acp.MCPServerACP{Name: name, ServerID: acp.MCPServerACPID(name)})
+	}
 	if k.session, err = k.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: k.cwd, MCPServers: servers}); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +134,8 @@ say done
 		}
 		return strings.Join(all, " ")
 	}
-	if !strings.HasSuffix(names(0), " mcp__far__greet") || !strings.HasSuffix(names(1), " tools_find tools_use") || strings.Contains(names(1), "mcp__") {
-		t.Errorf("%s\n%s", names(0), names(1))
+	own, ok := strings.CutSuffix(names(0), listed)
+	if want := own + " tools_find tools_use"; !ok || names(1) != want || names(2) != want {
+		t.Errorf("%s\n%s\n%s", names(0), names(1), names(2))
 	}
 }
