@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/model"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -101,5 +103,55 @@ func TestSettled(t *testing.T) {
 	}
 	if strings.Contains(told, `"cancel":`) {
 		t.Errorf("it can still be cancelled:\n%s", told)
+	}
+}
+
+// TestSettledPatch: of a call that was about to change several files, each one is judged by itself.
+func TestSettledPatch(t *testing.T) {
+	const (
+		interrupted = "The agent was interrupted. "
+		more        = " Whether more of the patch was done is not known: look at its other files."
+		one         = "*** Begin Patch\n*** Update File: a\n"
+	)
+	now := map[string]string{"/a": "new", "/b": "old", "/c": "other"}
+	hash := func(path string) (string, error) { return now[path], nil }
+	for _, tc := range []struct {
+		name, tool, patch string
+		intents           []*intent
+		want              string
+		done              int
+	}{
+		{"the second was not done", "patch", one + "*** Update File: b\n*** Delete File: z\n", []*intent{
+			{Path: "/a", Before: "old", After: "new"}, {Path: "/b", Before: "old", After: "new"},
+		}, "This was done: /a is as it was to become. This was not done: /b is as it was before." + more, 1},
+		{"the last was done", "run", "apply_patch <<'E'\n" + one + "*** Add File: b\n", []*intent{
+			{Path: "/c", Before: "old", After: "new"}, {Path: "/a", Before: "old", After: "new"},
+		}, "It is not known whether this was done: /c is neither as it was before nor as it was to become. Read it first. " +
+			"This was done: /a is as it was to become." + more, 1},
+		{"a move", "patch", one + "*** Move to: b\n", []*intent{
+			{Path: "/gone", Before: "old"}, {Path: "/a", After: "new"},
+		}, "This was done: /gone is as it was to become. This was done: /a is as it was to become.", 2},
+		{"one file", "patch", one, []*intent{{Path: "/b", Before: "old", After: "new"}}, "This was not done: /b is as it was before.", 0},
+		{"none", "patch", one + "*** Add File: b\n", nil, "This was not done.", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			input, err := json.Marshal(map[string]string{"patch": tc.patch})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var u unsettled
+			u.see(entry{message: &model.Message{Role: model.Assistant, Parts: []model.Part{&model.ToolUse{ID: "1", Name: tc.tool, Input: input}}}})
+			for _, in := range tc.intents {
+				in.ID = "1"
+				u.see(entry{intent: in})
+			}
+			added := u.settle(hash)
+			if len(added) != 1 || len(u.done) != tc.done {
+				t.Fatalf("%d messages, %d done", len(added), len(u.done))
+			}
+			if got := messageText(added[0]); strings.TrimSpace(got) != "failed: "+interrupted+tc.want {
+				t.Errorf("it says %q", got)
+			}
+		})
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/agent/served"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 	"github.com/goacp/acp/cmd/acp/internal/agent/window"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
@@ -123,7 +125,7 @@ type intent struct {
 // at any time, so wishes for tools may lack their results.
 type unsettled struct {
 	messages []*model.Message
-	intents  map[string]*intent
+	intents  map[string][]*intent // of each wish, one a file
 	results  map[string]*model.ToolResult
 	said     strings.Builder // of an answer that is not there as a message
 	asked    bool            // the model was asked, and has not answered
@@ -145,9 +147,9 @@ func (t *unsettled) see(e entry) {
 		t.asked = e.message.Role == model.User
 	case e.intent != nil:
 		if t.intents == nil {
-			t.intents = map[string]*intent{}
+			t.intents = map[string][]*intent{}
 		}
-		t.intents[e.intent.ID] = e.intent
+		t.intents[e.intent.ID] = append(t.intents[e.intent.ID], e.intent)
 		t.talk.change(e.intent.Path, e.intent.After)
 	case e.result != nil:
 		if t.results == nil {
@@ -240,27 +242,42 @@ func (t *unsettled) catchUp(r *served.Record) {
 	}
 }
 
-// evidence says what came of a wish whose result is missing, as far as that can be seen.
+// evidence says what came of a wish whose result is missing, as far as that can be seen: a sentence for each file that it was
+// about to change.
 func (t *unsettled) evidence(u *model.ToolUse, hash func(path string) (string, error)) string {
-	const killed = "The agent was interrupted. "
-	in := t.intents[u.ID]
+	said := []string{"The agent was interrupted."}
+	all := t.intents[u.ID]
+	for _, in := range all {
+		said = append(said, t.saw(in, hash))
+	}
 	switch {
-	case in == nil:
-		return killed + "This was not done."
-	case in.Path == "":
-		return killed + "The command may have done a part of its work: look before you repeat it."
+	case len(all) == 0:
+		said = append(said, "This was not done.")
+	case u.Name != tool.Edit.Name && u.Name != tool.Write.Name && len(patched.FindAll(u.Input, 2)) > 1:
+		said = append(said, "Whether more of the patch was done is not known: look at its other files.")
+	}
+	return strings.Join(said, " ")
+}
+
+// patched is where the section of a file begins in a patch, also in JSON.
+var patched = regexp.MustCompile(`\*\*\* (?:Add|Delete|Update) File: `)
+
+// saw says what came of an intent.
+func (t *unsettled) saw(in *intent, hash func(path string) (string, error)) string {
+	if in.Path == "" {
+		return "The command may have done a part of its work: look before you repeat it."
 	}
 	now, err := hash(in.Path)
 	switch {
 	case err != nil:
-		return killed + "It is not known whether this was done: " + in.Path + " cannot be read."
+		return "It is not known whether this was done: " + in.Path + " cannot be read."
 	case now == in.After:
 		t.done = append(t.done, in)
-		return killed + "This was done: " + in.Path + " is as it was to become."
+		return "This was done: " + in.Path + " is as it was to become."
 	case now == in.Before:
-		return killed + "This was not done: " + in.Path + " is as it was before."
+		return "This was not done: " + in.Path + " is as it was before."
 	}
-	return killed + "It is not known whether this was done: " + in.Path + " is neither as it was before nor as it was to become. Read it first."
+	return "It is not known whether this was done: " + in.Path + " is neither as it was before nor as it was to become. Read it first."
 }
 
 // hashOf returns the hash of a file, "" if there is none.
