@@ -229,12 +229,14 @@ func apply(text string, e Edit, known knowledge) (string, Change, *Refusal) {
 	f := newFile(text)
 	found, how := f.exactly(e.Old)
 	if len(found) == 0 {
-		if at, ok := known.Made(e.Old, e.New); ok {
-			return text, Change{How: Already, Line: at.From}, nil
-		}
+		var made *served.Range
 		var refusal *Refusal
-		if found, how, refusal = f.guess(e, known); refusal != nil {
+		found, how, made, refusal = f.seek(e, known, func(served.Range) bool { return true })
+		if refusal != nil {
 			return "", Change{}, refusal
+		}
+		if made != nil {
+			return text, Change{How: Already, Line: made.From}, nil
 		}
 	} else if refusal := f.doubt(e, found, known); refusal != nil {
 		return "", Change{}, refusal

@@ -245,18 +245,28 @@ func (s *seeker) all() ([]place, *Refusal) {
 	if s.how = how; len(found) > 0 {
 		return found, nil
 	}
-	if at, ok := s.known.Made(s.e.Old, s.e.New); ok {
-		s.made = &at
-		return nil, nil
-	}
-	found, how, refusal := s.f.guess(s.e, s.known)
-	if s.how = how; refusal == nil {
+	found, how, made, refusal := s.f.seek(s.e, s.known, s.allows)
+	if s.how, s.made = how, made; refusal == nil {
 		return found, nil
 	}
 	if _, missing := s.f.anchors(s.h.After); missing != "" && refusal.Reason == Missing {
 		return nil, s.f.unanchored(missing)
 	}
 	return nil, refusal
+}
+
+// allows reports whether a place where the same was done before is one that the @@ lines name: it comes after the last of them
+// and belongs to it. One that the hunk itself has changed is not there any more.
+func (s *seeker) allows(made served.Range) bool {
+	if len(s.h.After) == 0 {
+		return true
+	}
+	anchors, missing := s.f.anchors(s.h.After)
+	if missing != "" {
+		return slices.ContainsFunc(s.h.Old, func(l string) bool { return strings.Contains(folded(l), folded(missing)) })
+	}
+	line := min(made.From-1, len(s.f.lines)-1)
+	return slices.ContainsFunc(anchors, func(i int) bool { return i <= line && s.f.within(i, line) })
 }
 
 // named returns the first place that belongs to each anchor, or that has it among its lines.

@@ -97,6 +97,22 @@ func (f *file) doubt(e Edit, found []place, known knowledge) *Refusal {
 	return nil
 }
 
+// seek finds an old text that is not there as it is written: in lines that the model knows, or else where the same edit was
+// made before, if that place is allowed. That comes first for a hunk with @@ lines; and if it is not known what has gone, as
+// after a restart, for then a guess may be of lines that are only like those that were changed.
+func (f *file) seek(e Edit, known knowledge, allowed func(served.Range) bool) ([]place, How, *served.Range, *Refusal) {
+	at, made := known.Made(e.Old, e.New)
+	made = made && allowed(at)
+	if made && (known.anchored || len(known.Gone()) == 0 || known.Lost()) {
+		return nil, "", &at, nil
+	}
+	found, how, refusal := f.guess(e, known)
+	if made && refusal != nil {
+		return nil, "", &at, nil
+	}
+	return found, how, nil, refusal
+}
+
 // guess finds an old text that is not there as it is written, in lines that the model knows.
 func (f *file) guess(e Edit, known knowledge) ([]place, How, *Refusal) {
 	missing := func() *Refusal { return &Refusal{Reason: Missing, Near: f.nearest(e.Old)} }

@@ -161,6 +161,41 @@ func TestAlready(t *testing.T) {
 	}
 }
 
+// TestMadeElsewhere: that an edit was made in one place does not keep it from another one that is meant.
+func TestMadeElsewhere(t *testing.T) {
+	const (
+		first  = "def first():\n    if ready(x):\n        compute_total(1)\n"
+		second = "def second():\n    if ready(x):\n        compute_total(1)\n"
+	)
+	now := func(s string) string { return strings.Replace(s, "compute_total(1)", "compute_total(2)", 1) }
+	hunk := func(after string) Hunk {
+		return Hunk{After: []string{after}, Old: []string{"  if ready(x):", "      compute_total(1)"}, New: []string{"  if ready(x):", "      compute_total(2)"}}
+	}
+	known := shown(first + second)
+	text, changes, err := ApplyHunks("f", first+second, []Hunk{hunk("def first():")}, known)
+	if err != nil || text != now(first)+second {
+		t.Fatal(text, err)
+	}
+	known = known.Changed(text, false, changes[0].Made())
+	for after, want := range map[string]string{"def first():": text, "def second():": now(first) + now(second)} {
+		got, _, err := ApplyHunks("f", text, []Hunk{hunk(after)}, known)
+		if err != nil || got != want {
+			t.Errorf("@@ %s: %q, %v", after, got, err)
+		}
+	}
+
+	e := Edit{Old: "  if ready(x):\n      compute_total(1)\n", New: "  if ready(x):\n      compute_total(2)\n"}
+	if text, changes, err = Apply(first, []Edit{e}, shown(first)); err != nil {
+		t.Fatal(err)
+	}
+	known = shown(first).Changed(text, false, changes[0].Made())
+	more := text + second // the user adds it, and the model reads it
+	got, _, err := Apply(more, []Edit{e}, known.At(more).Shown(1, 6))
+	if err != nil || got != now(first)+now(second) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestSaid: a refusal shows what is in the place now, with numbers.
 func TestSaid(t *testing.T) {
 	now := strings.Replace(twins, "            self.log(\"saved\")", "            self.log(\"finished it\")", 1)
