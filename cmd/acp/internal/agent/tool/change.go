@@ -171,29 +171,42 @@ func (c *call) revise(p place, before string, created bool, make maker) (revisio
 
 // write writes a file, and remembers that.
 func (c *call) write(p place, before string, created bool, r revision) error {
-	if c.env.Files() != nil && !utf8.ValidString(r.after) {
+	if err := c.store(p, before, created, r.after); err != nil {
+		return err
+	}
+	c.env.Served().Change(p.real, before, r.after, r.made...)
+	return nil
+}
+
+// storable returns why a text cannot be written.
+func (c *call) storable(p place, text string) error {
+	if c.env.Files() != nil && !utf8.ValidString(text) {
 		return fmt.Errorf("%s is not UTF-8, and your editor, through which it would be written, has no other text", p.shown)
+	}
+	return nil
+}
+
+// store writes a file.
+func (c *call) store(p place, before string, created bool, text string) error {
+	if err := c.storable(p, text); err != nil {
+		return err
 	}
 	var err error
 	if f := c.env.Files(); f != nil { // what counts is not always what the client shows
-		if err = c.env.Output().WriteFile(p.path, r.after); err == nil {
-			f.Wrote(p.path, r.after)
+		if err = c.env.Output().WriteFile(p.path, text); err == nil {
+			f.Wrote(p.path, text)
 		}
 	} else {
 		old := &before
 		if created {
 			old = nil
 		}
-		err = c.env.Output().ReplaceFile(p.path, old, r.after)
+		err = c.env.Output().ReplaceFile(p.path, old, text)
 	}
 	if errors.Is(err, acp.ErrFileChanged) {
 		return changedMeanwhile(p)
 	}
-	if err != nil {
-		return err
-	}
-	c.env.Served().Change(p.real, before, r.after, r.made...)
-	return nil
+	return err
 }
 
 // say returns a sentence about a change, with where it is, and shows the model what is there

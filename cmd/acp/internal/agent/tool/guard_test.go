@@ -1,8 +1,10 @@
 package tool
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,7 +13,9 @@ import (
 	"testing"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/cmd/acp/internal/agent/served"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // reading returns a bench whose tools are used by a model.
@@ -306,9 +310,67 @@ func TestLentGuard(t *testing.T) {
 	}
 	has(t, use(Edit, oneEdit("a.txt", "two  \n", "2\n")).Said, "Changed `a.txt`: line 2 (trailing blanks differed)")
 	b.is(t, "a.txt", "one\n2\ntyped\n")
+	const move = "*** Begin Patch\n*** Update File: %s\n*** Move to: %s\n%s*** End Patch"
+	shown["a.txt"] = "one\n2\ntyped\nmore\n" // which is not on disk
+	res := use(Patch, PatchInput{fmt.Sprintf(move, "a.txt", "b.txt", "")})
+	has(t, res.Said, "Moved `a.txt` to `b.txt`; with what your editor had not saved.")
+	b.is(t, "b.txt", "one\n2\ntyped\nmore\n")
+	has(t, use(Write, WriteInput{"b.txt", "x\n"}).Text, "+more") // it has not been read
 	b.write(t, "latin1", "caf\xe9 and more\nnext\n")
 	shown["latin1"] = "caf\uFFFD and more\nnext\n"
 	has(t, use(Read, ReadInput{Path: "latin1"}).Text, "caf\uFFFD")
 	has(t, use(Edit, oneEdit("latin1", "next", "last")).Said, "is not UTF-8, and your editor")
+	has(t, use(Patch, PatchInput{fmt.Sprintf(move, "latin1", "latin2", "@@\n-next\n+last\n")}).Said, "is not UTF-8, and your editor")
 	b.is(t, "latin1", "caf\xe9 and more\nnext\n")
+}
+
+// TestMoveFails: a file that was moved and could not be changed is not called unchanged, and what a refusal of a move shows
+// is known.
+func TestMoveFails(t *testing.T) {
+	b := &bench{cwd: t.TempDir(), files: new(Files), served: new(served.Record)}
+	shown := editor{"a.txt": "one\ntwo\n"}
+	run := b.sessionOf(t, &acp.Client{MaxVersion: 1, Files: fullEditor{shown}})
+	b.write(t, "a.txt", "one\ntwo\n")
+	in, err := json.Marshal(PatchInput{"*** Begin Patch\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-two\n+2\n*** End Patch"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := run(Patch, string(in))
+	if res.Status != acp.ToolCallStatusFailed {
+		t.Errorf("%+v", res)
+	}
+	has(t, res.Said, "a.txt was moved to b.txt, but is not changed: ", "the disk is full")
+	b.is(t, "b.txt", "one\ntwo\n")
+}
+
+// A fullEditor lends files, and cannot write them.
+type fullEditor struct{ editor }
+
+func (fullEditor) WriteTextFile(context.Context, *acpv1.WriteTextFileRequest) (*acpv1.WriteTextFileResponse, error) {
+	return nil, jsonrpc.Errorf(1, "the disk is full")
+}
+
+// TestMoveAsks: what the refusal of a move outside of the session shows is known, and what is read-only stays there.
+func TestMoveAsks(t *testing.T) {
+	b, use := reading(t)
+	outside := filepath.Join(t.TempDir(), "out.txt")
+	write := func(mode fs.FileMode) {
+		t.Helper()
+		_ = os.Chmod(outside, 0o600)
+		if err := errors.Join(os.WriteFile(outside, []byte("first line\nsecond line\n"), 0o600), os.Chmod(outside, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move := func(old string) Result {
+		t.Helper()
+		return use(Patch, PatchInput{"*** Begin Patch\n*** Update File: " + outside + "\n*** Move to: in.txt\n@@\n-" + old + "\n+2\n*** End Patch"})
+	}
+	write(0o600)
+	has(t, move("second lime").Text, "2| second line")
+	real, err := filepath.EvalSymlinks(outside)
+	if err != nil || !b.served.File(real, "first line\nsecond line\n").Has(2, 1) {
+		t.Errorf("what was shown is not known, %v", err)
+	}
+	write(0o444)
+	has(t, move("second line").Said, "is read-only (mode 0444)")
 }

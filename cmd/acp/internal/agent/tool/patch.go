@@ -239,9 +239,15 @@ func (c *call) move(f edit.FilePatch, p, to place) (string, error) {
 	if gone {
 		return "", missing(c.env, p)
 	}
-	r, err := hunks(c.env, before, f, p)
+	r, err := c.revise(p, before, false, func(before string, _ bool) (revision, error) { return hunks(c.env, before, f, p) })
 	if err != nil {
 		return "", err
+	}
+	unsaved := c.unsaved(p, before)
+	if unsaved || r.after != before {
+		if err := c.storable(p, r.after); err != nil {
+			return "", err
+		}
 	}
 	_ = c.h.Change(acp.FileChange{Path: to.path, MovedFrom: p.path, Before: before, After: r.after})
 	q := mayChange(p, "Move "+p.shown+" to "+to.shown+"?", using(acp.ToolKindDelete, p))
@@ -268,12 +274,26 @@ func (c *call) move(f edit.FilePatch, p, to place) (string, error) {
 		return "", err
 	}
 	c.env.Served().Move(p.real, to.real)
-	if r.after != before {
-		if err := c.write(to, before, false, r); err != nil {
-			return "", err
-		}
+	switch {
+	case r.after != before:
+		err = c.write(to, before, false, r)
+	case unsaved:
+		err = c.store(to, before, false, before)
+		r.note = "with what your editor had not saved"
+	}
+	if err != nil { // in words of its own, for the file is not as it was
+		return "", fmt.Errorf("%s was moved to %s, but is not changed: %v", p.shown, to.shown, reason(err))
 	}
 	return c.say(fmt.Sprintf("Moved %s to %s", prose.Inline(p.shown), prose.Inline(to.shown)), to, r, false), nil
+}
+
+// unsaved reports whether the client shows another text of a file than the one on disk, which is all that is moved.
+func (c *call) unsaved(p place, shown string) bool {
+	if c.env.Files() == nil {
+		return false
+	}
+	disk, err := readDisk(p.path)
+	return err != nil || unixLines(disk) != unixLines(shown)
 }
 
 // remove deletes a file, if that is permitted.
