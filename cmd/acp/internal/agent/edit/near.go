@@ -148,9 +148,9 @@ const (
 )
 
 // View returns what a text has in some places, with the lines around them and with numbers,
-// and which lines it shows as they are. It shows at most 5 regions of 24 lines; the middle of
-// a longer one is left out.
-func View(text string, places []served.Range) (view string, shown []served.Range) {
+// and which lines it shows as they are. It shows at most 5 regions of 24 lines, the middle of
+// a longer one is left out, and no more lines than have so many bytes.
+func View(text string, places []served.Range, most int) (view string, shown []served.Range) {
 	f := newFile(text)
 	var regions []served.Range
 	for _, p := range places {
@@ -162,16 +162,25 @@ func View(text string, places []served.Range) (view string, shown []served.Range
 		}
 	}
 	var b strings.Builder
+	full := false
 	write := func(from, end int) {
-		for i := from; i < end; i++ {
+		for i := from; i < end && !full; i++ {
 			l := f.lines[i-1].text
-			fmt.Fprintf(&b, "%d| %s\n", i, cut(l))
+			line := fmt.Sprintf("%d| %s\n", i, cut(l))
+			if full = b.Len()+len(line) > most; full {
+				b.WriteString("(more is not shown)\n")
+				return
+			}
+			b.WriteString(line)
 			if len(l) <= maxNearLine && utf8.ValidString(l) {
 				shown = append(shown, served.Range{From: i, N: 1})
 			}
 		}
 	}
 	for i, r := range regions {
+		if full {
+			break
+		}
 		if i == maxViews {
 			fmt.Fprintf(&b, "(%d more places are not shown)\n", len(regions)-i)
 			break
@@ -184,6 +193,9 @@ func View(text string, places []served.Range) (view string, shown []served.Range
 			continue
 		}
 		write(r.From, r.From+maxViewLines/2)
+		if full {
+			break
+		}
 		fmt.Fprintf(&b, "… (%d lines)\n", r.N-maxViewLines)
 		write(r.From+r.N-maxViewLines/2, r.From+r.N)
 	}

@@ -79,12 +79,13 @@ func lineNumbers(l served.Range) string {
 type maker func(before string, created bool) (revision, error)
 
 // change changes a file as make says. The user is asked with the difference, and nothing is written
-// if the file was changed by somebody else meanwhile.
-func change(ctx context.Context, env Env, tool, title string, p place, make maker) Result {
+// if the file was changed by somebody else meanwhile. The result has room for so many bytes.
+func change(ctx context.Context, env Env, tool, title string, p place, room int, make maker) Result {
 	c := begin(ctx, env, acp.ToolCall{
 		Name: tool, Title: prose.OneLine(title, 200), Kind: acp.ToolKindEdit, Status: acp.ToolCallStatusPending,
 		Locations: []acp.ToolCallLocation{{Path: p.path}},
 	})
+	c.room = room
 	said, err := c.change(p, make)
 	if err != nil {
 		return c.failed(p.wrap(err))
@@ -230,7 +231,7 @@ func (c *call) say(said string, p place, r revision, created bool) string {
 	}
 	said += "."
 	if !created && c.env.Served() != nil {
-		view, shown := edit.View(r.after, r.places)
+		view, shown := edit.View(r.after, r.places, c.room-len(said))
 		c.env.Served().Show(p.real, r.after, shown...)
 		c.found = said + "\n" + view
 	}

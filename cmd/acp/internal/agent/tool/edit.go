@@ -58,7 +58,7 @@ func runEdit(ctx context.Context, env Env, input json.RawMessage) (Result, error
 			return Result{}, Misusef("the old text is empty: name a line that is there, or use write for a file that is new or empty")
 		}
 	}
-	return change(ctx, env, "edit", "Edit "+p.shown, p, func(before string, created bool) (revision, error) {
+	return change(ctx, env, "edit", "Edit "+p.shown, p, MaxText, func(before string, created bool) (revision, error) {
 		if created {
 			return revision{}, missing(env, p)
 		}
@@ -95,7 +95,7 @@ func runWrite(ctx context.Context, env Env, input json.RawMessage) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	return change(ctx, env, "write", "Write "+p.shown, p, func(before string, created bool) (revision, error) {
+	return change(ctx, env, "write", "Write "+p.shown, p, MaxText, func(before string, created bool) (revision, error) {
 		if created {
 			return revision{after: in.Text, at: []uint32{1}}, nil
 		}

@@ -374,3 +374,45 @@ func TestMoveAsks(t *testing.T) {
 	write(0o444)
 	has(t, move("second line").Said, "is read-only (mode 0444)")
 }
+
+// TestPatchShown: of what a patch of many files has changed, the model knows what the result shows, and no more.
+func TestPatchShown(t *testing.T) {
+	b, use := reading(t)
+	line := strings.Repeat("x", 300)
+	text := strings.Repeat(line+"\n", 30)
+	var patch strings.Builder
+	patch.WriteString("*** Begin Patch\n")
+	const files = 20
+	for i := range files {
+		name := fmt.Sprintf("f%d", i)
+		b.write(t, name, "first\n"+text)
+		fmt.Fprintf(&patch, "*** Update File: %s\n@@\n-first\n", name)
+		for n := range 10 {
+			fmt.Fprintf(&patch, "+%d of %s %s\n", n, name, line)
+		}
+	}
+	patch.WriteString("*** End Patch")
+	res := use(Patch, PatchInput{patch.String()})
+	if res.Status != acp.ToolCallStatusCompleted || len(res.Text) > MaxText {
+		t.Fatalf("%d bytes: %s", len(res.Text), res.Said)
+	}
+	all := 0
+	for i := range files {
+		name := fmt.Sprintf("f%d", i)
+		path := filepath.Join(b.cwd, name)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		has(t, res.Text, "Changed `"+name+"`")
+		known := b.served.File(path, string(data))
+		for n := 11; n <= 13; n++ { // below the change
+			if known.Has(n, 1) {
+				all++
+			}
+		}
+	}
+	if shown := strings.Count(res.Text, "1| "+line) + strings.Count(res.Text, "2| "+line) + strings.Count(res.Text, "3| "+line); all != shown || shown == 0 {
+		t.Errorf("%d lines are known, %d were shown", all, shown)
+	}
+}

@@ -89,11 +89,14 @@ func applyPatch(ctx context.Context, env Env, source, dir string) (Result, error
 		}
 	}
 	var said, text []string
+	size := 0
 	for i, f := range patch.Files {
-		res := patchFile(ctx, env, f, places[i])
+		room := MaxText - forRefusal - size - forFile*(len(patch.Files)-i)
+		res := patchFile(ctx, env, f, places[i], room)
 		if res.Text == "" {
 			res.Text = res.Said
 		}
+		size += len(res.Text) + 1
 		said, text = append(said, res.Said), append(text, strings.TrimSuffix(res.Text, "\n"))
 		if res.Status != acp.ToolCallStatusCompleted {
 			if left := len(patch.Files) - i - 1; left > 0 {
@@ -179,20 +182,27 @@ func fits(env Env, f edit.FilePatch, p place) error {
 	return nil
 }
 
-// patchFile changes one file, as a call of its own.
-func patchFile(ctx context.Context, env Env, f edit.FilePatch, p place) Result {
+// What the result of a patch has room for, in bytes, besides what it shows of the changes: the model counts as knowing what is
+// shown, so that must not be cut.
+const (
+	forRefusal = 18 << 10 // with the lines that it shows
+	forFile    = 512      // what is said of each
+)
+
+// patchFile changes one file, as a call of its own. What is shown of the change has room for so many bytes.
+func patchFile(ctx context.Context, env Env, f edit.FilePatch, p place, room int) Result {
 	switch {
 	case f.Do == edit.Delete:
 		return remove(ctx, env, p)
 	case f.Do == edit.Add:
-		return change(ctx, env, "patch", "Write "+p.shown, p, func(_ string, created bool) (revision, error) {
+		return change(ctx, env, "patch", "Write "+p.shown, p, room, func(_ string, created bool) (revision, error) {
 			if !created {
 				return revision{}, fs.ErrExist
 			}
 			return revision{after: f.Text, at: []uint32{1}}, nil
 		})
 	case f.To == "":
-		return change(ctx, env, "patch", "Edit "+p.shown, p, func(before string, created bool) (revision, error) {
+		return change(ctx, env, "patch", "Edit "+p.shown, p, room, func(before string, created bool) (revision, error) {
 			if created {
 				return revision{}, missing(env, p)
 			}
@@ -207,6 +217,7 @@ func patchFile(ctx context.Context, env Env, f edit.FilePatch, p place) Result {
 		Name: "patch", Title: prose.OneLine("Move "+p.shown+" to "+to.shown, 200), Kind: acp.ToolKindMove,
 		Status: acp.ToolCallStatusPending, Locations: []acp.ToolCallLocation{{Path: p.path}, {Path: to.path}},
 	})
+	c.room = room
 	said, err := c.move(f, p, to)
 	if err != nil {
 		return c.failed(p.wrap(err))

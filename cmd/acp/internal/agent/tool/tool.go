@@ -230,6 +230,7 @@ type call struct {
 	h   *acp.ToolCallHandle
 
 	found  string // for a language model
+	room   int    // for what is shown of a change, in bytes
 	images []Image
 }
 
