@@ -53,18 +53,37 @@ func (c *call) permitSearch() error {
 	})
 }
 
+// permitSearchOf asks for leave to search a place where a rule wants it: one about all searches of the session, or one about
+// that place.
+func (c *call) permitSearchOf(p place) error {
+	var all acphost.Verdict
+	if p.inside {
+		all = c.env.Judge(acphost.Request{Title: "Search", Kind: string(acp.ToolKindSearch), Paths: c.env.Roots()})
+		if err := c.permitSearch(); err != nil {
+			return err
+		}
+	}
+	req := using(acp.ToolKindSearch, p)
+	if v := c.env.Judge(req); !Restricts(v) || Restricts(all) && v.Rule == all.Rule { // which was asked
+		return nil
+	}
+	return c.permit(Question{
+		Permission: acp.Permission{Title: "Search " + p.shown + "?"}, About: AboutSearch, Always: "searching", Request: req,
+	})
+}
+
 // left are files that a search has left out since rules are about them.
 type left struct{ denied, asked int }
 
 // leavesOut reports whether rules keep a search from a file, by its path and where that leads. What they
-// want asked is not asked in a search: there may be thousands of files.
-func (s *scope) leavesOut(path, real string) bool {
+// want asked is not asked in a search, for there may be thousands of files: unless it was asked, these are left out.
+func (s *scope) leavesOut(path, real string, asked bool) bool {
 	if !s.rules {
 		return false
 	}
 	for _, kind := range []acp.ToolKind{acp.ToolKindRead, acp.ToolKindSearch} {
 		effect := s.env.Judge(Using(kind, path, real)).Effect
-		if effect != acphost.EffectDeny && effect != acphost.EffectAsk {
+		if effect != acphost.EffectDeny && (asked || effect != acphost.EffectAsk) {
 			continue
 		}
 		s.mu.Lock()

@@ -75,10 +75,8 @@ func (s *scope) permit(c *call) error {
 	if s.in.path == "" {
 		return c.permitSearch()
 	}
-	if s.in.inside {
-		if err := c.permitSearch(); err != nil {
-			return err
-		}
+	if err := c.permitSearchOf(s.in); err != nil {
+		return err
 	}
 	return c.permitPlace(s.in)
 }
@@ -111,7 +109,7 @@ func (s *scope) walk(ctx context.Context, visit func(worker int, path string)) e
 		w := seek.Walk{
 			Dir: dir, Base: s.base(dir), Glob: s.glob, Ignored: s.ignored,
 			Visit: func(worker int, path string) {
-				if !s.leavesOut(path, real+strings.TrimPrefix(path, dir)) {
+				if !s.leavesOut(path, real+strings.TrimPrefix(path, dir), false) {
 					visit(worker, path)
 				}
 			},
@@ -123,10 +121,10 @@ func (s *scope) walk(ctx context.Context, visit func(worker int, path string)) e
 	return s.nothing()
 }
 
-// one visits the one file of the scope.
+// one visits the one file of the scope. What rules want asked about it was asked.
 func (s *scope) one(visit func(worker int, path string)) error {
 	s.seen.Files, s.seen.Fitting = 1, 1
-	if !s.leavesOut(s.in.path, s.in.real) {
+	if !s.leavesOut(s.in.path, s.in.real, true) {
 		visit(0, s.in.real)
 	}
 	return nil

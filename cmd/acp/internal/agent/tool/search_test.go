@@ -182,3 +182,29 @@ func TestSearchRules(t *testing.T) {
 		t.Error(got.Text)
 	}
 }
+
+// TestSearchAsked: one file that a rule wants asked about is searched once the user has allowed it, and not before; among
+// others it is left out.
+func TestSearchAsked(t *testing.T) {
+	for _, kind := range []acp.ToolKind{acp.ToolKindRead, acp.ToolKindSearch} {
+		b := grown(t, map[string]string{"a.txt": "word\n", "secret.txt": "word\n"})
+		b.ask, b.askKind = "secret", kind
+		use := b.sessionOf(t, &acp.Client{MaxVersion: 2})
+		want := map[acp.ToolKind]About{acp.ToolKindRead: AboutRead, acp.ToolKindSearch: AboutSearch}[kind]
+		for _, tool := range []Tool{Search, Find} {
+			b.asked = nil
+			input := map[string]string{Search.Name: `{"pattern":"word","path":"secret.txt"}`, Find.Name: `{"glob":"*","path":"secret.txt"}`}
+			got := use(tool, input[tool.Name])
+			has(t, got.Text, "secret.txt")
+			if len(b.asked) == 0 || b.asked[0] != want || strings.Contains(got.Text, "Left out") {
+				t.Errorf("%s, %s: asked %q: %s", kind, tool.Name, b.asked, got.Text)
+			}
+		}
+		b.asked = nil
+		has(t, use(Search, `{"pattern":"word"}`).Text, "a.txt:1: word\n1 matching line in 1 file. Left out, since a rule wants you to be asked")
+		b.refuse = true
+		if got := use(Search, `{"pattern":"word","path":"secret.txt"}`); strings.Contains(got.Text, "word") || len(b.asked) != 1 {
+			t.Errorf("asked %q: %s", b.asked, got.Text)
+		}
+	}
+}

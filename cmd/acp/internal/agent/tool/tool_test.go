@@ -37,6 +37,8 @@ type bench struct {
 	cwd       string
 	ignores   bool
 	deny      string // a word of paths that a rule denies
+	ask       string // a word of paths that a rule wants asked about
+	askKind   acp.ToolKind
 	refuse    bool
 	asked     []About
 	plan      []acp.PlanEntry
@@ -58,7 +60,7 @@ func (b *bench) Keys() *withheld.Keys { return nil }
 func (b *bench) Cwd() string          { return b.cwd }
 func (b *bench) Roots() []string      { return []string{b.cwd} }
 func (b *bench) Ignores() bool        { return b.ignores }
-func (b *bench) Restricted() bool     { return b.deny != "" }
+func (b *bench) Restricted() bool     { return b.deny+b.ask != "" }
 
 // Harmless is that of no command, so that all of them are asked about.
 func (b *bench) Harmless(acphost.Request) acphost.Harmless {
@@ -72,6 +74,9 @@ func (b *bench) Judge(req acphost.Request) acphost.Verdict {
 		if b.deny != "" && strings.Contains(filepath.Base(p), b.deny) {
 			return acphost.Verdict{Effect: acphost.EffectDeny, Rule: "a rule"}
 		}
+		if b.ask != "" && strings.Contains(filepath.Base(p), b.ask) && (b.askKind == "" || req.Kind == string(b.askKind)) {
+			return acphost.Verdict{Effect: acphost.EffectAsk, Rule: "another rule"}
+		}
 	}
 	return acphost.Verdict{}
 }
@@ -82,7 +87,7 @@ func (b *bench) Permit(_ context.Context, _ *acp.ToolCallHandle, q Question) err
 		b.meanwhile = nil
 		do()
 	}
-	if b.refuse || Restricts(b.Judge(q.Request)) {
+	if b.refuse || b.Judge(q.Request).Effect == acphost.EffectDeny {
 		return &Refusal{Why: "not permitted"}
 	}
 	return nil
