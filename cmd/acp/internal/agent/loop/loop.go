@@ -86,7 +86,7 @@ type Host interface {
 	Came(*model.ToolResult)
 	// News returns what has happened meanwhile that the model has to know, or nothing.
 	News() []model.Part
-	// Steer returns what the user has said meanwhile, or nothing.
+	// Steer returns what the user has said meanwhile, or nothing. It is called only if the model is asked once more.
 	Steer() []model.Part
 	// Fewer is called when the provider has refused a request. It returns a prefix with fewer tools, if they may be why;
 	// nil otherwise.
@@ -211,23 +211,25 @@ func (r *run) run(ctx context.Context) error {
 		uses := usesOf(done.Message)
 		if len(uses) == 0 {
 			r.drop()
-			if again := r.stop(done); !again {
+			if again := r.stop(ctx, done); !again {
 				return nil
 			}
 			continue
 		}
 		r.pauses = 0
-		err = r.use(ctx, uses)
+		last := done.Reason == model.MaxTokens || done.Reason == model.Refused
+		said, err := r.use(ctx, uses, last)
 		r.drop()
 		if err != nil {
 			return err
 		}
-		if r.repeated != "" {
+		if r.repeated != "" && !said { // what the user says may end that
 			r.end.Stop, r.end.Detail = Repeats, r.repeated
 			return nil
 		}
-		if done.Reason == model.MaxTokens || done.Reason == model.Refused {
-			r.stop(done)
+		r.repeated = ""
+		if last {
+			r.stop(ctx, done)
 			return nil
 		}
 	}
@@ -248,7 +250,7 @@ func (r *run) fit(ctx context.Context, overflow bool) error {
 
 // stop ends the turn for the reason of an answer, unless the provider, or the user, wants
 // it continued.
-func (r *run) stop(done *model.Done) (again bool) {
+func (r *run) stop(ctx context.Context, done *model.Done) (again bool) {
 	r.end.Detail = done.Detail
 	switch done.Reason {
 	case model.Paused:
@@ -261,7 +263,7 @@ func (r *run) stop(done *model.Done) (again bool) {
 	case model.Refused:
 		r.end.Stop = Refused
 	default:
-		if said := r.Host.Steer(); len(said) > 0 && r.keep(&model.Message{Role: model.User, Parts: said}) == nil {
+		if said := r.steer(ctx); len(said) > 0 && r.keep(&model.Message{Role: model.User, Parts: said}) == nil {
 			return true
 		}
 		if why := r.emptiness(done.Message); why != "" {
@@ -451,11 +453,18 @@ func usesOf(m *model.Message) []*model.ToolUse {
 
 // use runs the tools of an answer: those that only read beside each other, the others
 // alone and in order. What the user says meanwhile ends that: tools that have not begun
-// are not run. The results are kept as one message, also when the turn is cancelled.
-func (r *run) use(ctx context.Context, uses []*model.ToolUse) error {
+// are not run. The results are kept as one message, also when the turn is cancelled. steered
+// says that the user has said something. After the last answer nobody is asked for that.
+func (r *run) use(ctx context.Context, uses []*model.ToolUse, last bool) (steered bool, err error) {
 	r.used = true
 	results := make([]*model.ToolResult, len(uses))
-	said := r.Host.Steer()
+	steer := func() []model.Part {
+		if last {
+			return nil
+		}
+		return r.steer(ctx)
+	}
+	said := steer()
 	for i := 0; i < len(uses); {
 		n := 1
 		if r.Host.Reads(uses[i].Name) {
@@ -470,7 +479,7 @@ func (r *run) use(ctx context.Context, uses []*model.ToolUse) error {
 			r.refuse(results[i:], uses[i:], skipped(said))
 		default:
 			r.together(ctx, results[i:i+n], uses[i:i+n])
-			said = r.Host.Steer()
+			said = steer()
 			i += n
 			continue
 		}
@@ -483,12 +492,21 @@ func (r *run) use(ctx context.Context, uses []*model.ToolUse) error {
 	}
 	parts = append(parts, r.Host.News()...)
 	if err := r.keep(&model.Message{Role: model.User, Parts: append(parts, said...)}); err != nil {
-		return err
+		return false, err
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
-	return nil
+	return len(said) > 0, nil
+}
+
+// steer returns what the user has said meanwhile, if the model is asked once more. What it does not take becomes the next
+// prompt.
+func (r *run) steer(ctx context.Context) []model.Part {
+	if ctx.Err() != nil || r.end.Requests >= r.Limits.Requests || r.isSpent() {
+		return nil
+	}
+	return r.Host.Steer()
 }
 
 // skipped is what came of a tool that had not begun when the user said something.

@@ -182,6 +182,7 @@ func TestRun(t *testing.T) {
 		stop   Stop
 		detail string
 		err    string
+		left   int // what the user has said that is for the next prompt
 	}{
 		{name: "answer", script: "think hm\nsay hi", stop: Done, want: []string{"think hm", "say hi", "keep assistant (hm) hi"}},
 		{
@@ -233,6 +234,27 @@ func TestRun(t *testing.T) {
 				"keep assistant [write]", "keep user <failure: no>",
 			},
 		},
+		{
+			name: "said at the last request", script: "use write 1\n---\nsay never", limits: Limits{Requests: 1}, stop: Requests, left: 1,
+			stage: &stage{steer: [][]model.Part{said("stop that")}}, want: []string{"keep assistant [write]", "use write 1", "keep user <result: ok>"},
+		},
+		{
+			name: "said after the last answer", script: "say one\n---\nsay never", limits: Limits{Requests: 1}, stop: Done, left: 1,
+			stage: &stage{steer: [][]model.Part{said("more")}}, want: []string{"say one", "keep assistant one"},
+		},
+		{
+			name: "said before an answer that is too long", script: "use write 1\nstop max_tokens\n---\nsay never", stop: MaxTokens, left: 1,
+			stage: &stage{steer: [][]model.Part{said("stop that")}}, want: []string{"keep assistant [write]", "use write 1", "keep user <result: ok>"},
+		},
+		{
+			name: "said as a call has failed again", script: "use write 1\n---\nuse write 1\n---\nuse write 1\n---\nuse write 1\n---\nsay done", stop: Done,
+			stage: &stage{use: fails, steer: [][]model.Part{7: said("try 2")}},
+			want: []string{
+				"keep assistant [write]", "keep user <failure: no>", "keep assistant [write]", "keep user <failure: no>",
+				"keep assistant [write]", "keep user <failure: no: This call has failed 3 times with the same input. Do something else, or tell the user what is in the way.>",
+				"keep assistant [write]", "keep user <failure: no> try 2", "say done", "keep assistant done",
+			},
+		},
 		{name: "not kept", script: "say a", stage: &stage{keep: errors.New("disk full")}, err: "disk full", want: []string{"say a", "keep assistant a"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -251,6 +273,9 @@ func TestRun(t *testing.T) {
 			}
 			if err == nil && (end.Stop != tc.stop || end.Detail != tc.detail) {
 				t.Errorf("stopped: %s %q, want %s %q", end.Stop, end.Detail, tc.stop, tc.detail)
+			}
+			if len(s.steer) != tc.left {
+				t.Errorf("%d things that the user has said were left, want %d", len(s.steer), tc.left)
 			}
 			paired(t, end.Messages)
 		})
@@ -280,13 +305,16 @@ func paired(t *testing.T, messages []*model.Message) {
 
 // TestCost: a turn ends once it has cost too much.
 func TestCost(t *testing.T) {
-	s := &stage{}
+	s := &stage{steer: [][]model.Part{nil, nil, said("for the next prompt")}}
 	tr := turn(t, "use write 1\nusage input=1000000 output=100000\n---\nuse write 2\nusage read=1000000\n---\nsay never", s)
 	tr.Model.(*script.Model).Is = model.Info{Provider: "p", ID: "m", Price: model.Price{Input: 3, Output: 15, CacheRead: 0.3, Currency: "USD"}}
 	tr.Limits.Cost = 4.51
 	end, err := Run(t.Context(), tr)
 	if err != nil || end.Stop != Cost || end.Requests != 2 {
 		t.Errorf("%+v, %v", end, err)
+	}
+	if len(s.steer) != 1 {
+		t.Error("what the user said when the cost was reached is lost")
 	}
 	if got := fmt.Sprintf("%.2f", end.Cost); got != "4.80" || end.Usage.Read() != 2_000_000 {
 		t.Errorf("cost %s, %+v", got, end.Usage)
