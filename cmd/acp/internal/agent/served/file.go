@@ -268,13 +268,15 @@ func Moved(line int, spans []patch.Span) int {
 	return line + by
 }
 
-// bound forgets what has gone first, and what the file was like before that.
+// bound forgets what has gone first, and what the file was like before that. What the model has changed itself, and knows as it
+// is now, is not lost by that.
 func (f *File) bound() {
 	size, texts := 0, 0
 	var last *string
 	for i := len(f.gone) - 1; i >= 0; i-- {
 		if size += len(f.gone[i].Text); size > maxGoneSize || len(f.gone)-i > maxGone {
-			f.gone, f.lost = slices.Clone(f.gone[i+1:]), true
+			unseen := slices.ContainsFunc(f.gone[:i+1], func(g Gone) bool { return g.Unseen })
+			f.gone, f.lost = slices.Clone(f.gone[i+1:]), f.lost || unseen || f.of > 0 && !f.Has(1, f.of)
 			return
 		}
 		if b := f.gone[i].before; b != nil && b != last {

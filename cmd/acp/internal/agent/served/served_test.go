@@ -170,3 +170,30 @@ func FuzzState(f *testing.F) {
 		}
 	})
 }
+
+// TestManyChanges: a model that has changed a file itself more often than is remembered knows it all the same, unless somebody
+// else has changed it as well, or it has not read all of it.
+func TestManyChanges(t *testing.T) {
+	last := "last"
+	text := func(n int) string { return fmt.Sprintf("count = %d\nnext\n%s\n", n, last) }
+	for name, tc := range map[string]struct {
+		lines int // that are shown
+		other bool
+		lost  bool
+	}{
+		"all of it was read": {lines: 3}, "not all": {lines: 2, lost: true}, "somebody else has changed it": {lines: 3, other: true, lost: true},
+	} {
+		last = "last"
+		f := (*File)(nil).At(text(0)).Shown(1, tc.lines)
+		if tc.other {
+			last = "another"
+			f = f.At(text(0))
+		}
+		for n := range maxGone + 10 {
+			f = f.Changed(text(n+1), false)
+		}
+		if f.Lost() != tc.lost || f.Whole() == tc.lost || len(f.Gone()) > maxGone {
+			t.Errorf("%s: lost %t, whole %t, %d have gone", name, f.Lost(), f.Whole(), len(f.Gone()))
+		}
+	}
+}
