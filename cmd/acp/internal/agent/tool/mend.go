@@ -39,7 +39,7 @@ var pathNames = []string{
 }
 
 var inNames = []string{
-	"in", "path", "dir", "directory", "root", "folder", "searchpath", "dirpath", "directorypath", "basepath", "cwd",
+	"in", "dir", "directory", "root", "folder", "searchpath", "dirpath", "directorypath", "basepath", "cwd",
 }
 
 var oldNames = []string{
@@ -66,14 +66,14 @@ var mendings = map[string]*mending{
 	},
 	"search": {
 		names: map[string][]string{
-			"pattern": {"regex", "query", "regexp", "searchpattern", "search", "text"}, "in": inNames, "path": inNames,
+			"pattern": {"regex", "query", "regexp", "searchpattern", "search", "text"}, "path": inNames,
 			"glob": {"include", "filepattern", "fileglob", "includepattern", "globpattern", "files"},
 		},
 		loose: true, first: mendSearch, example: `{"pattern":"WORD","glob":"*.go"}`,
 	},
 	"find": {
 		names: map[string][]string{
-			"glob": {"pattern", "globpattern", "query", "filepattern", "name", "filename"}, "in": inNames, "path": inNames,
+			"glob": {"pattern", "globpattern", "query", "filepattern", "name", "filename"}, "path": inNames,
 		},
 		loose: true, example: `{"glob":"**/*.go"}`,
 	},
@@ -106,7 +106,7 @@ var mendings = map[string]*mending{
 	},
 	"run": {
 		names: map[string][]string{
-			"command": {"cmd", "commandline", "bashcommand", "shellcommand", "script", "bash", "commands"},
+			"command": {"cmd", "commandline", "bashcommand", "shellcommand", "script", "bash"},
 			"cwd":     {"workdir", "workingdirectory", "workingdir", "directory", "dir"},
 			"seconds": {"timeoutseconds", "timeoutsec", "timeoutsecs"}, "background": {"runinbackground", "isbackground"},
 		},

@@ -172,7 +172,7 @@ var shells = []string{"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/usr/bin/bas
 
 // mendRun makes a line of the words of a command, and goes to the directory where it is to
 // run.
-func mendRun(m *mending, in map[string]any, s *shape) {
+func mendRun(m *mending, in map[string]any, _ *shape) {
 	name, value := member(in, append([]string{"command"}, m.names["command"]...)...)
 	if text, ok := value.(string); ok && strings.HasPrefix(strings.TrimSpace(text), "[") {
 		if list, ok := nested(text); ok { // [ is a command, too, and not JSON
@@ -183,9 +183,6 @@ func mendRun(m *mending, in map[string]any, s *shape) {
 		if line, ok := lineOf(words); ok {
 			in[name] = line
 		}
-	}
-	if s.Properties["cwd"] != nil {
-		return
 	}
 	where, dir := member(in, append([]string{"cwd"}, m.names["cwd"]...)...)
 	line, isText := in[name].(string)

@@ -90,6 +90,7 @@ var mendCases = []struct {
 	{Run, "a list", `{"command":["bash","-lc","ls | wc"]}`, `{"command":"ls | wc"}`},
 	{Run, "words", `{"command":["git","commit","-m","a b"]}`, `{"command":"git commit -m 'a b'"}`},
 	{Run, "a list in a text", `{"command":"[\"ls\",\"-l\"]","timeout":5}`, `{"command":"ls -l"}`},
+	{Run, "several commands", `{"commands":["ls","pwd"]}`, ""},
 	{Run, "operators", `{"command":["ls","|","wc"]}`, ""},
 	{Run, "a directory", `{"cmd":"go test ./...","cwd":"sub dir"}`, `{"command":"cd 'sub dir' && go test ./..."}`},
 	{Run, "a directory, and more", `{"cmd":"a || b","workdir":"sub"}`, "{\"command\":\"cd sub || exit\\na || b\"}"},
