@@ -275,6 +275,40 @@ func TestMeant(t *testing.T) {
 	}
 }
 
+// TestMeantRules: a file that a rule hides by where its directory leads to is not said.
+func TestMeantRules(t *testing.T) {
+	b, use := reading(t)
+	real := filepath.Join(b.cwd, "private")
+	if err := os.MkdirAll(filepath.Join(real, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, filepath.Join(b.cwd, "link")); err != nil {
+		t.Skip(err)
+	}
+	b.write(t, "private/sub/parser.go", "x\n")
+	b.denyPath = "private/sub/parser.go"
+	if res := use(Read, ReadInput{Path: "link/sub/parsr.go"}); strings.Contains(res.Said, "mean") {
+		t.Errorf("what a rule hides is said: %s", res.Said)
+	}
+}
+
+// TestMeantBound: directories count among the names that are looked at.
+func TestMeantBound(t *testing.T) {
+	b, use := reading(t)
+	for i := range maxLooked / 2 {
+		if err := os.MkdirAll(filepath.Join(b.cwd, fmt.Sprintf("a%d", i), "b"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(b.cwd, "z"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.write(t, "z/lexer.go", "x\n")
+	if res := use(Read, ReadInput{Path: "lexer.go"}); strings.Contains(res.Said, "mean") {
+		t.Errorf("it has looked at more than %d names: %s", maxLooked, res.Said)
+	}
+}
+
 // TestPatchSecret: what a rule keeps from being read is not shown by a patch that does not fit.
 func TestPatchSecret(t *testing.T) {
 	b, use := reading(t)

@@ -14,7 +14,7 @@ import (
 
 // Bounds of the search for what was meant.
 const (
-	maxLooked  = 2000 // names
+	maxLooked  = 2000 // names, those of directories too
 	maxSimilar = 3    // that are said
 )
 
@@ -42,7 +42,10 @@ func similarTo(env Env, p place) []string {
 	see := func(path string) {
 		name := strings.ToLower(filepath.Base(path))
 		score, near := likeness(name, base), filepath.Dir(path) == dir
-		if !near && name != base || score < 60 || Restricts(env.Judge(Using(acp.ToolKindRead, path, ""))) {
+		if !near && name != base || score < 60 {
+			return
+		}
+		if real, err := realPath(path); err != nil || Restricts(env.Judge(Using(acp.ToolKindRead, path, real))) {
 			return
 		}
 		if near {
@@ -57,15 +60,16 @@ func similarTo(env Env, p place) []string {
 	looked := 0
 	for i, root := range append([]string{dir}, env.Roots()...) {
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if looked == maxLooked {
+				return fs.SkipAll
+			}
+			looked++
 			switch {
 			case err != nil:
 				return nil // what cannot be read is not said
-			case looked == maxLooked:
-				return fs.SkipAll
 			case d.IsDir() && path != root && (i == 0 || d.Name()[0] == '.' || d.Name() == "node_modules"):
 				return fs.SkipDir
 			case d.Type().IsRegular():
-				looked++
 				see(path)
 			}
 			return nil

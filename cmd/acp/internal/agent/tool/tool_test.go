@@ -37,6 +37,7 @@ type bench struct {
 	cwd       string
 	ignores   bool
 	deny      string // a word of paths that a rule denies
+	denyPath  string // the end of a path that a rule denies
 	ask       string // a word of paths that a rule wants asked about
 	askKind   acp.ToolKind
 	refuse    bool
@@ -60,7 +61,7 @@ func (b *bench) Keys() *withheld.Keys { return nil }
 func (b *bench) Cwd() string          { return b.cwd }
 func (b *bench) Roots() []string      { return []string{b.cwd} }
 func (b *bench) Ignores() bool        { return b.ignores }
-func (b *bench) Restricted() bool     { return b.deny+b.ask != "" }
+func (b *bench) Restricted() bool     { return b.deny+b.denyPath+b.ask != "" }
 
 // Harmless is that of no command, so that all of them are asked about.
 func (b *bench) Harmless(acphost.Request) acphost.Harmless {
@@ -71,7 +72,7 @@ func (b *bench) SetPlan(plan []acp.PlanEntry) { b.plan = plan }
 
 func (b *bench) Judge(req acphost.Request) acphost.Verdict {
 	for _, p := range append(req.Paths, req.Command) {
-		if b.deny != "" && strings.Contains(filepath.Base(p), b.deny) {
+		if b.deny != "" && strings.Contains(filepath.Base(p), b.deny) || b.denyPath != "" && strings.HasSuffix(filepath.ToSlash(p), b.denyPath) {
 			return acphost.Verdict{Effect: acphost.EffectDeny, Rule: "a rule"}
 		}
 		if b.ask != "" && strings.Contains(filepath.Base(p), b.ask) && (b.askKind == "" || req.Kind == string(b.askKind)) {
