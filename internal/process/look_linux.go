@@ -416,18 +416,44 @@ func isZombie(fields [][]byte) bool { return fields[0][0] == 'Z' || fields[0][0]
 // that has made itself unreadable, cannot be read.
 func environ(pid int) []byte {
 	name := "/proc/" + strconv.Itoa(pid) + "/environ"
-	env, err := os.ReadFile(name)
-	for until := uptime() + lookFor; err == nil && len(env) == 0 && uptime() < until; {
-		if !inExec(pid) {
-			env, _ = os.ReadFile(name) // it may have been when the file was read before
-			break
+	env, err := readWhole(name)
+	for until, tries := uptime()+lookFor, 0; err == nil && len(env) == 0 && uptime() < until && tries < 3; {
+		if inExec(pid) {
+			// Callers in a bubble of testing/synctest that wait for this look keep the bubble's
+			// time from passing, so time.Sleep would not return.
+			_ = syscall.Nanosleep(&syscall.Timespec{Nsec: 1e6}, nil)
+		} else {
+			tries++ // it may have been when the file was read before
 		}
-		// Callers in a bubble of testing/synctest that wait for this look keep the bubble's
-		// time from passing, so time.Sleep would not return.
-		_ = syscall.Nanosleep(&syscall.Timespec{Nsec: 1e6}, nil)
-		env, err = os.ReadFile(name)
+		env, err = readWhole(name)
 	}
 	return env
+}
+
+// maxEnviron bounds what is read of an environment. Linux bounds what execve takes by less.
+const maxEnviron = 8 << 20
+
+// readWhole returns what one read finds in a file. The environment of a process that calls
+// execve ends where the first read has, for those who go on to read it: its end is missing,
+// and that is where a mark is.
+func readWhole(name string) ([]byte, error) {
+	for size := 16 << 10; ; size *= 2 {
+		f, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		buf := make([]byte, size)
+		n, err := syscall.Read(f, buf)
+		_ = syscall.Close(f)
+		switch {
+		case err == syscall.EINTR:
+			size /= 2
+		case err != nil:
+			return nil, err
+		case n < size || size >= maxEnviron:
+			return buf[:n], nil
+		}
+	}
 }
 
 // inExec reports whether a process is in the middle of execve: then its new environment is

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -357,5 +358,25 @@ func TestManyTreesEnd(t *testing.T) {
 	needSetsid(t)
 	for range repeat(5) {
 		endTrees(t, 60)
+	}
+}
+
+// TestExecHidesNoMark: however often a process calls execve while its environment is read, that has its mark, which is
+// at its end.
+func TestExecHidesNoMark(t *testing.T) {
+	for _, others := range []int{0, 3_000, 100_000} { // bytes
+		const again = `exec /bin/sh -c "$0" "$0"`
+		cfg := Config{Path: "/bin/sh", Args: []string{"-c", again, again}, NoStdin: true,
+			Env: []string{"OTHERS=" + strings.Repeat("x", others)}}
+		p := start(t, cfg)
+		for n := range repeat(1000) {
+			if env := environ(p.PID()); !p.tree.mark.isIn(marksIn(env)) {
+				t.Errorf("with %d bytes before it, the mark is not in %d bytes of reading %d", others, len(env), n)
+				break
+			}
+		}
+		if err := p.Stop(canceled()); err != nil {
+			t.Error(err)
+		}
 	}
 }
