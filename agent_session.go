@@ -244,14 +244,25 @@ func (s *AgentSession) SetCommands(commands ...SlashCommand) error {
 	for i := range commands {
 		list[i] = &commands[i]
 	}
+	return s.changeCommands(list, false)
+}
+
+// changeCommands stores and sends commands in one step, so that they are in the answer
+// that opens the session or follow it, and not both. With unlessKnown, commands that are
+// the same as before are not sent.
+func (s *AgentSession) changeCommands(list []AvailableCommand, unlessKnown bool) error {
+	if err := s.Output.acquire(); err != nil {
+		return err
+	}
+	defer s.releaseSending()
 	s.mu.Lock()
+	sends := s.announced && (!unlessKnown || !sameCommands(s.commands, list))
 	s.commands = list
-	announced := s.announced
 	s.mu.Unlock()
-	if !announced {
+	if !sends {
 		return nil
 	}
-	return s.Send(&AvailableCommandsUpdate{AvailableCommands: list})
+	return s.sendLocked(&AvailableCommandsUpdate{AvailableCommands: list})
 }
 
 // SetBackground reports everything that the session does in the background. Call

@@ -89,13 +89,8 @@ func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 		_ = s.changeOptions(func([]SessionConfigOption) ([]SessionConfigOption, error) { return v.ConfigOptions, nil })
 		return
 	case *AvailableCommandsUpdate:
-		s.mu.Lock()
-		news := s.announced && !sameCommands(s.commands, v.AvailableCommands)
-		s.commands = v.AvailableCommands
-		s.mu.Unlock()
-		if !news { // the client gets them with the answer, or has them
-			return
-		}
+		_ = s.changeCommands(v.AvailableCommands, true)
+		return
 	case *SessionInfoUpdate:
 		s.mu.Lock()
 		v.Title.Apply(&s.title)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -62,4 +63,41 @@ func TestBridgeCommandsOnce(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestCommandsBesideAnswer: commands that are set while the answer that opens the session is made are in it or follow it,
+// and not both.
+func TestCommandsBesideAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s *AgentSession
+		agent := echoAgent()
+		agent.MaxVersion = 1
+		agent.NewSession = func(ctx context.Context, of *AgentSession) error {
+			s = of
+			return s.acquire(ctx) // the answer waits
+		}
+		sent := 0
+		client, _ := paired(t, agent, &Client{Update: func(_ context.Context, _ *ClientSession, u *Update) {
+			if _, ok := u.Update.(*AvailableCommandsUpdate); ok {
+				sent++
+			}
+		}})
+		go func() {
+			if _, err := client.NewSession(t.Context(), SessionConfig{Cwd: "/"}); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		go func() {
+			if err := s.SetCommands(SlashCommand{Name: "test"}); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		s.releaseSending()
+		synctest.Wait()
+		if sent != 1 {
+			t.Errorf("they were sent %d times", sent)
+		}
+	})
 }
