@@ -60,8 +60,11 @@ func (f *family) add(n float64, values ...string) {
 	f.of(values).sum += n
 }
 
-// observe adds a value to a histogram.
+// observe adds a value to a histogram. What is no number is left out: the sum would never be one again.
 func (f *family) observe(v float64, values ...string) {
+	if math.IsNaN(v) {
+		return
+	}
 	bucket, _ := slices.BinarySearch(f.buckets, v)
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,4 +107,54 @@ func TestPageFails(t *testing.T) {
 	if strings.Contains(text, "acp_log_bytes") || !strings.Contains(text, "\nacp_watchers 0\n") {
 		t.Error(text)
 	}
+}
+
+// TestNoNumber: an observation that is no number leaves a histogram as it was.
+func TestNoNumber(t *testing.T) {
+	f := &family{buckets: []float64{1}}
+	f.observe(math.NaN())
+	f.observe(.5)
+	p := new(page)
+	f.write(p, Metric{Name: "x", Type: "histogram"})
+	if text := string(p.text); !strings.Contains(text, "\nx_sum 0.5\nx_count 1\n") {
+		t.Error(text)
+	}
+}
+
+// A stuck gateway says how it is when it is free.
+type stuck struct {
+	still
+	free chan struct{}
+}
+
+func (s stuck) Stats() gateway.Stats {
+	<-s.free
+	return s.still.Stats()
+}
+
+// TestScrapesEnd: a scrape that the gateway does not answer ends, those beyond the bound are refused at once, and once
+// the gateway answers there is room again.
+func TestScrapesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := stuck{free: make(chan struct{})}
+		h := (&Telemetry{metrics: newMetrics(nil, "")}).handler(g, func(context.Context) (int64, error) { return 0, nil })
+		scrape := func() (status int, took time.Duration) {
+			begun, w := time.Now(), httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+			return w.Code, time.Since(begun)
+		}
+		for range maxScrapes {
+			if status, took := scrape(); status != http.StatusServiceUnavailable || took != scrapeTime {
+				t.Errorf("%d after %v", status, took)
+			}
+		}
+		if status, took := scrape(); status != http.StatusServiceUnavailable || took != 0 {
+			t.Errorf("one more: %d after %v", status, took)
+		}
+		close(g.free)
+		synctest.Wait()
+		if status, took := scrape(); status != http.StatusOK || took != 0 {
+			t.Errorf("afterwards: %d after %v", status, took)
+		}
+	})
 }

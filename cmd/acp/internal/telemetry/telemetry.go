@@ -104,9 +104,27 @@ func (t *Telemetry) Serve(ctx context.Context, address string, g Gateway, size f
 	if !at.IP.IsLoopback() {
 		return nil, ErrNotLocal
 	}
+	s := &Server{served: make(chan struct{})}
+	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", at.String()); err != nil {
+		return nil, err
+	}
+	s.web = &http.Server{
+		Handler: local(t.handler(g, size)), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: 2 * scrapeTime, MaxHeaderBytes: maxHeader,
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	go func() {
+		defer close(s.served)
+		_ = s.web.Serve(s.listener)
+	}()
+	return s, nil
+}
+
+// handler answers requests for metrics, health and readiness.
+func (t *Telemetry) handler(g Gateway, size func(context.Context) (int64, error)) http.Handler {
 	mux := http.NewServeMux()
 	scrapes := make(chan struct{}, maxScrapes)
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+	// A scrape that is given up keeps its place until the gateway has answered it, so there are at most maxScrapes.
+	mux.Handle("GET /metrics", http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case scrapes <- struct{}{}:
 			defer func() { <-scrapes }()
@@ -116,26 +134,14 @@ func (t *Telemetry) Serve(ctx context.Context, address string, g Gateway, size f
 		}
 		w.Header().Set("Content-Type", contentType)
 		_, _ = w.Write(t.metrics.page(r.Context(), g, size))
-	})
+	}), scrapeTime, "the gateway does not answer"))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), sizeTime)
 		defer cancel()
 		say(w, g.Ready(ctx))
 	})
-	s := &Server{served: make(chan struct{})}
-	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", at.String()); err != nil {
-		return nil, err
-	}
-	s.web = &http.Server{
-		Handler: local(mux), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: 2 * scrapeTime, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(io.Discard, "", 0),
-	}
-	go func() {
-		defer close(s.served)
-		_ = s.web.Serve(s.listener)
-	}()
-	return s, nil
+	return mux
 }
 
 // local refuses requests for other hosts: they are of web pages whose name was made to mean this machine.
