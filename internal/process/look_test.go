@@ -3,9 +3,12 @@
 package process
 
 import (
+	"bufio"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -379,4 +382,40 @@ func TestExecHidesNoMark(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestLeavesMeanwhile: what leaves the group between the last look at it and the signal that ends it ends all the same.
+func TestLeavesMeanwhile(t *testing.T) {
+	needSetsid(t)
+	cfg, mark := sh(t, `exec 3<&0; (read -r x <&3; exec setsid sleep 1000) & echo $!; exec sleep 1000`)
+	p := start(t, cfg)
+	daemon, err := strconv.Atoi(lines(t, bufio.NewReader(p.Stdout()), 1)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, left := looks(), false
+	set := func(f func(int) (proc, error)) {
+		l.looking <- struct{}{}
+		l.stat = f
+		<-l.looking
+	}
+	set(func(pid int) (proc, error) {
+		was, err := stat(pid)
+		if pid == daemon && !left {
+			left = true
+			_ = p.Stdin().Close()
+			ends(t, "the daemon is in the group", func() bool {
+				now, err := stat(pid)
+				return err != nil || now.session == pid
+			})
+		}
+		return was, err
+	})
+	_ = p.Signal(os.Kill)
+	<-p.Done()
+	set(stat)
+	if !left {
+		t.Error("nobody has looked at the daemon")
+	}
+	ends(t, "the daemon is left", func() bool { return len(alive(mark)) == 0 })
 }

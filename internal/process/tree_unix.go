@@ -179,8 +179,10 @@ func (t *tree) end() (left int) {
 	defer t.mu.Unlock()
 	_, left = t.strays.count(t.child, t.group, t.mark)
 	t.signal(syscall.SIGKILL)
-	for range maxRounds { // what strays have started meanwhile
-		if !t.strays.any() || !t.strays.find(t.child, t.group, t.mark) {
+	// What was in the group may have left it before it was killed, as a daemon does that has just
+	// begun, and strays may have started others.
+	for range maxRounds {
+		if left == 0 && !t.strays.any() || !t.strays.find(t.child, t.group, t.mark) {
 			break
 		}
 		t.signal(syscall.SIGKILL)
