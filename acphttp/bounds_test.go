@@ -337,7 +337,8 @@ func TestUnreadAnswers(t *testing.T) {
 	}{
 		{"little", 0, one / 2, false},
 		{"too much", 0, one + 1, true},
-		{"too much for all", all, one / 2, true},
+		{"too much for all", all, all / 2, true},
+		{"less than the share", all, all/2 - 1000, false},
 		{"too much for others", all, 0, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

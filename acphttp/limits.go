@@ -26,8 +26,11 @@ type Limits struct {
 	// what the client sends is not read.
 	MaxUnsent int
 	// MaxUnsentAll bounds the same for all connections of the server together, in
-	// bytes; 0 means 1 GiB. At the bound each connection for which something is
-	// held is treated as if it had reached MaxUnsent.
+	// bytes; 0 means 1 GiB. At the bound a connection for which its share is held,
+	// the bound divided by the connections there are, is treated as if it had
+	// reached MaxUnsent, until it or others have read. Those below their shares
+	// continue, so that up to twice the bound may be held in all, and one batch of
+	// messages for each connection.
 	MaxUnsentAll int
 	// MaxUnsentSession bounds the same for one session, as far as package acp
 	// sends it; 0 means 8 MiB. At the bound what the session sends waits, and

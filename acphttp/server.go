@@ -13,7 +13,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -89,7 +88,7 @@ type Server struct {
 	once   sync.Once
 	limits Limits
 
-	unsent  atomic.Int64 // bytes, in all connections
+	held    held
 	mu      sync.Mutex
 	conns   map[string]*conn
 	pending map[*conn]bool // over WebSockets whose first message has not come
@@ -290,6 +289,7 @@ func (s *Server) register(c *conn) error {
 		return err
 	}
 	s.conns[c.id] = c
+	s.held.conns.Add(1)
 	s.owned[c.principal]++
 	s.idle.Add(1)
 	if c.overHTTP || c.flat {
@@ -342,6 +342,8 @@ func (s *Server) remove(c *conn) {
 		return
 	}
 	delete(s.conns, c.id)
+	s.held.conns.Add(-1)
+	s.held.rouse() // the shares are larger
 	if s.owned[c.principal]--; s.owned[c.principal] == 0 {
 		delete(s.owned, c.principal)
 	}
