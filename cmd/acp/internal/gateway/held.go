@@ -53,6 +53,8 @@ type heldStream struct {
 	once   sync.Once
 	pump   sync.WaitGroup
 
+	writing sync.Mutex // a frame is written: its number is the one that was noted
+
 	mu      sync.Mutex
 	local   [][]byte      // frames that come from here
 	wake    chan struct{} // has room for one
@@ -213,7 +215,9 @@ func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 	case err != nil: // the connection answers
 	case e.Method != "" && len(e.ID) > 0:
 		if !hs.takes(ev, &e) {
+			hs.refuse(&e)
 			hs.dropped(ev.seq)
+			return nil, nil
 		}
 		return ev.text, nil
 	case e.Method == "session/update":
@@ -225,7 +229,7 @@ func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 	return ev.text, nil
 }
 
-// takes notes a request of the agent. It reports false for one that has the id of one that waits: the connection refuses it.
+// takes notes a request of the agent. It reports false for one that has the id of one that waits, which is to be refused.
 func (hs *heldStream) takes(ev heldEvent, e *envelope) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -234,6 +238,15 @@ func (hs *heldStream) takes(ev heldEvent, e *envelope) bool {
 	}
 	hs.asks[string(e.ID)] = &heldAsk{seq: ev.seq, raw: bytes.Clone(ev.text)} // the connection may change what it reads
 	return true
+}
+
+// refuse answers a request that has the id of one that waits, as a connection does. The connection does not get it: its
+// refusal could not be told from the answer that the user gives to the other one.
+func (hs *heldStream) refuse(e *envelope) {
+	no := &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Invalid request: id is already in flight"}
+	hs.writing.Lock()
+	defer hs.writing.Unlock()
+	_ = hs.h.WriteFrame(replaceID(nil, &envelope{Error: encode(no)}, e.ID)) // reading says what is wrong
 }
 
 // answer takes the agent's answer to a request.
@@ -393,6 +406,8 @@ func (hs *heldStream) WriteFrame(data []byte) error {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return err
 	}
+	hs.writing.Lock()
+	defer hs.writing.Unlock()
 	switch {
 	case e.Method != "" && len(e.ID) > 0:
 		return hs.request(data, &e)

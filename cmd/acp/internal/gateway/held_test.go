@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -485,6 +486,53 @@ func TestHeldIDAtOnce(t *testing.T) {
 	}
 	if got := h.hs.watermark(); got != 1 {
 		t.Errorf("%d events are settled, want the first", got)
+	}
+}
+
+// plainHeld is an agent that says lines, and keeps what it is sent.
+type plainHeld struct {
+	hastyHeld
+	sent []string
+}
+
+func (h *plainHeld) WriteFrame(data []byte) error {
+	h.sent = append(h.sent, string(data))
+	return nil
+}
+
+// TestHeldIDTwice: a request that has the id of one that waits is refused, and that one waits on: neither the agent nor
+// what is known of it takes the refusal for its answer.
+func TestHeldIDTwice(t *testing.T) {
+	h := &plainHeld{hastyHeld: hastyHeld{events: make(chan string, 3)}}
+	hs := newHeldStream(h, nil, "", nil)
+	defer func() {
+		close(h.events)
+		_ = hs.Close()
+	}()
+	for _, text := range []string{
+		`{"jsonrpc":"2.0","id":7,"method":"fs/first"}`, `{"jsonrpc":"2.0","id":7,"method":"fs/second"}`, `{"jsonrpc":"2.0","id":8,"method":"fs/third"}`,
+	} {
+		h.events <- text
+	}
+	a, b := jsonrpc.Frame{}, jsonrpc.Frame{}
+	for _, f := range []*jsonrpc.Frame{&a, &b} {
+		var err error
+		if *f, err = hs.ReadFrame(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Contains(a.Data, []byte("first")) || !bytes.Contains(b.Data, []byte("third")) {
+		t.Errorf("the connection gets %s, %s", a.Data, b.Data)
+	}
+	want := []string{`{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"Invalid request: id is already in flight"}}`}
+	if !slices.Equal(h.sent, want) {
+		t.Errorf("the agent gets %q", h.sent)
+	}
+	if ask := hs.asks["7"]; ask == nil || ask.seq != 1 || ask.over || hs.watermark() != 0 {
+		t.Errorf("%+v is known of the first, and %d events are settled", ask, hs.watermark())
+	}
+	if err := hs.WriteFrame([]byte(`{"jsonrpc":"2.0","id":7,"result":{}}`)); err != nil || hs.asks["7"] != nil || hs.watermark() != 2 {
+		t.Errorf("%v; after its answer %+v is known, and %d events are settled", err, hs.asks["7"], hs.watermark())
 	}
 }
 
