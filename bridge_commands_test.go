@@ -65,8 +65,8 @@ func TestBridgeCommandsOnce(t *testing.T) {
 	}
 }
 
-// TestCommandsBesideAnswer: commands that are set while the answer that opens the session is made are in it or follow it,
-// and not both.
+// TestCommandsBesideAnswer: commands that are set while the answer that opens the session is made are in it or follow
+// it, and not both.
 func TestCommandsBesideAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s *AgentSession

@@ -332,8 +332,8 @@ func (c *conn) take(st *stream, rd *reader, dst []byte) (_ []byte, over bool) {
 	return dst, c.ended
 }
 
-// count records that a reader has got an event. What was given up with the connection, see drop, is not counted twice. The
-// caller holds c.mu.
+// count records that a reader has got an event. What was given up with the connection,
+// see drop, is not counted twice. The caller holds c.mu.
 func (c *conn) count(st *stream, rd *reader, seq uint64, size int) {
 	rd.pos = seq
 	if seq > st.taken {

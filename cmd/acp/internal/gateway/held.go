@@ -229,7 +229,8 @@ func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 	return ev.text, nil
 }
 
-// takes notes a request of the agent. It reports false for one that has the id of one that waits, which is to be refused.
+// takes notes a request of the agent. It reports false for one that has the id of one that waits, which is to be
+// refused.
 func (hs *heldStream) takes(ev heldEvent, e *envelope) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -510,7 +510,9 @@ func TestHeldIDTwice(t *testing.T) {
 		_ = hs.Close()
 	}()
 	for _, text := range []string{
-		`{"jsonrpc":"2.0","id":7,"method":"fs/first"}`, `{"jsonrpc":"2.0","id":7,"method":"fs/second"}`, `{"jsonrpc":"2.0","id":8,"method":"fs/third"}`,
+		`{"jsonrpc":"2.0","id":7,"method":"fs/first"}`,
+		`{"jsonrpc":"2.0","id":7,"method":"fs/second"}`,
+		`{"jsonrpc":"2.0","id":8,"method":"fs/third"}`,
 	} {
 		h.events <- text
 	}
@@ -524,14 +526,16 @@ func TestHeldIDTwice(t *testing.T) {
 	if !bytes.Contains(a.Data, []byte("first")) || !bytes.Contains(b.Data, []byte("third")) {
 		t.Errorf("the connection gets %s, %s", a.Data, b.Data)
 	}
-	want := []string{`{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"Invalid request: id is already in flight"}}`}
+	const refusal = `"error":{"code":-32600,"message":"Invalid request: id is already in flight"}`
+	want := []string{`{"jsonrpc":"2.0","id":7,` + refusal + `}`}
 	if !slices.Equal(h.sent, want) {
 		t.Errorf("the agent gets %q", h.sent)
 	}
 	if ask := hs.asks["7"]; ask == nil || ask.seq != 1 || ask.over || hs.watermark() != 0 {
 		t.Errorf("%+v is known of the first, and %d events are settled", ask, hs.watermark())
 	}
-	if err := hs.WriteFrame([]byte(`{"jsonrpc":"2.0","id":7,"result":{}}`)); err != nil || hs.asks["7"] != nil || hs.watermark() != 2 {
+	err := hs.WriteFrame([]byte(`{"jsonrpc":"2.0","id":7,"result":{}}`))
+	if err != nil || hs.asks["7"] != nil || hs.watermark() != 2 {
 		t.Errorf("%v; after its answer %+v is known, and %d events are settled", err, hs.asks["7"], hs.watermark())
 	}
 }
