@@ -109,7 +109,8 @@ func (t *Telemetry) Serve(ctx context.Context, address string, g Gateway, size f
 		return nil, err
 	}
 	s.web = &http.Server{
-		Handler: local(t.handler(g, size)), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: 2 * scrapeTime, MaxHeaderBytes: maxHeader,
+		Handler: local(t.handler(g, size)), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout,
+		WriteTimeout: 2 * scrapeTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	go func() {
