@@ -183,8 +183,9 @@ func twin(t *testing.T, rng *rand.Rand, w way, lines []string, b block, y *tally
 	}
 	record := new(served.Record)
 	show := func(r *served.Record) { r.Show(path, text, served.Range{From: from, N: n}) }
+	lost := false // after a kill the text of a large file is not remembered: its first edit may be refused
 	if rng.IntN(3) == 0 {
-		record = resumed(path, show)
+		record, lost = resumed(path, show), len(text) > 128<<10
 	} else {
 		show(record)
 	}
@@ -230,7 +231,7 @@ func twin(t *testing.T, rng *rand.Rand, w way, lines []string, b block, y *tally
 	} else {
 		got, _, err = Apply(changed, []Edit{e}, record.File(path, changed))
 	}
-	must := now >= 0 && w.name != "moved" && !drifted && strings.Count(text, old) == 1 && strings.Count(changed, old) == 1
+	must := now >= 0 && !lost && w.name != "moved" && !drifted && strings.Count(text, old) == 1 && strings.Count(changed, old) == 1
 	if must {
 		y.must++
 	}
