@@ -33,7 +33,7 @@ type reader struct {
 	none     string // the kind of what is read without operands that name files; "" is nothing
 	deep     string // letters and long options with which directories are read as a whole
 	follow   bool   // links in them are followed
-	only     string // a long option whose values are the names of files that are read; one whose values are not is before it
+	only     string // a long option whose values are the names of files that are read
 
 	settings string                  // as in [acphost.CommandReads]
 	words    func(words []word) bool // further conditions
@@ -172,7 +172,7 @@ type arguments struct {
 	operands                  []operand
 	later                     []operand // values behind operands, which may be some
 	given, deep, follow, wide bool
-	only                      []string
+	only, seen                []string
 }
 
 // An operand is a word that is not an option. after says that -- stands before it.
@@ -213,7 +213,7 @@ func (a *arguments) parse(words []word) bool {
 		case t[1] == '-' || r.single:
 			name, value, joined := strings.Cut(t, "=")
 			switch {
-			case hasWhole(r.long, t), hasWhole(r.long, name+"=") && (joined || !hasWhole(r.next, name) && hasWhole(mayLack, name)):
+			case hasWhole(r.long, t), hasWhole(r.long, name+"=") && (joined || mayLack()[name] && !hasWhole(r.next, name)):
 			case hasWhole(r.next, name) && !joined && i+1 < len(words):
 				i++
 				value = words[i].Text
@@ -269,12 +269,13 @@ func (a *arguments) letters(words []word) (n int, ok bool) {
 // saw records an option.
 func (a *arguments) saw(name, value string) {
 	r := a.reader
+	a.seen = append(a.seen, name)
 	a.given = a.given || hasWhole(r.given, name)
 	a.deep = a.deep || hasWhole(r.deep, name)
 	a.follow = a.follow || name == "-R" && hasWhole(r.deep, name) || name == "--dereference-recursive"
 	switch {
 	case r.only == "":
-	case name == r.only && value != "" && !strings.ContainsAny(value, "[\\/") && !strings.Contains(strings.TrimLeft(value, "*"), "*"):
+	case name == r.only && value != "" && !strings.ContainsAny(value, "[\\/") && strings.LastIndex(value, "*") < 1:
 		a.only = append(a.only, value)
 	case name == r.only, name == "--exclude" && len(a.only) == 0: // all but those
 		a.wide = true
@@ -314,9 +315,12 @@ func (a *arguments) add(out *acphost.CommandReads, o operand, kind byte) bool {
 }
 
 // mayLack are the long options with a value that may be without one: they do not take the next word.
-const mayLack = "--color --colour --classify --follow --check --all-repeated --time --iso-8601 --unified " +
-	"--stat --word-diff --color-words --color-moved --find-renames --find-copies --relative --abbrev --dirstat --decorate --branches --tags --remotes --pretty --notes --no-walk --ancestry-path " +
-	"--porcelain --untracked-files --ignored --column --merged --no-merged --contains --no-contains --points-at --abbrev-ref --short --dirty --hash -json"
+var mayLack = setOf(`
+	--color --colour --classify --follow --check --all-repeated --time --iso-8601 --unified --stat
+	--word-diff --color-words --color-moved --find-renames --find-copies --relative --abbrev --dirstat
+	--decorate --branches --tags --remotes --pretty --notes --no-walk --ancestry-path --porcelain
+	--untracked-files --ignored --column --merged --no-merged --contains --no-contains --points-at
+	--abbrev-ref --short --dirty --hash -json`)
 
 // value reports whether a word is the value of an option, and nothing else. After an operand many programs take no
 // more options: there it may be an operand, too.
@@ -358,13 +362,19 @@ func isGlob(w word) bool {
 func isText(w word) bool { return !w.Open || w.Pieces != nil }
 
 // plainNames are the names of variables that hold no keys. What others hold is not known.
-var plainNames = setOf("HOME PWD OLDPWD USER LOGNAME PATH LANG LANGUAGE SHELL TERM TERM_PROGRAM COLORTERM NO_COLOR TMPDIR HOSTNAME HOSTTYPE MACHTYPE OSTYPE UID EUID PPID RANDOM SECONDS LINENO SHLVL BASH_VERSION PIPESTATUS COLUMNS LINES EDITOR VISUAL PAGER DISPLAY TZ CI XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_RUNTIME_DIR GOPATH GOROOT GOOS GOARCH GOBIN GOCACHE GOMODCACHE GOTOOLCHAIN GOWORK NODE_ENV NVM_DIR VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV PYTHONPATH JAVA_HOME CARGO_HOME RUSTUP_HOME CC CXX")
+var plainNames = setOf(`
+	HOME PWD OLDPWD USER LOGNAME PATH LANG LANGUAGE SHELL TERM TERM_PROGRAM COLORTERM NO_COLOR TMPDIR
+	HOSTNAME HOSTTYPE MACHTYPE OSTYPE UID EUID PPID RANDOM SECONDS LINENO SHLVL BASH_VERSION PIPESTATUS
+	COLUMNS LINES EDITOR VISUAL PAGER DISPLAY TZ CI XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME
+	XDG_RUNTIME_DIR GOPATH GOROOT GOOS GOARCH GOBIN GOCACHE GOMODCACHE GOTOOLCHAIN GOWORK NODE_ENV NVM_DIR
+	VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV PYTHONPATH JAVA_HOME CARGO_HOME RUSTUP_HOME CC CXX`)
 
 // mayBeKey reports whether the variable of a name may hold a key: it is not one of the line's own, which are in
 // lower case, nor known to hold none.
 func mayBeKey(name string, own map[string]bool) bool {
 	isCount := name != "" && strings.Trim(name, "0123456789#?$!@*-") == ""
-	return !isCount && !plainNames()[name] && !strings.HasPrefix(name, "LC_") && (!own[name] || name != strings.ToLower(name))
+	isOwn := own[name] && name == strings.ToLower(name)
+	return !isCount && !isOwn && !plainNames()[name] && !strings.HasPrefix(name, "LC_")
 }
 
 // ownOf returns the names of the variables that a line sets.

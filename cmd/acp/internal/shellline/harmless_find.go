@@ -147,13 +147,27 @@ func finder(p *acphost.CommandPart) (trees []acphost.CommandFile, ok bool) {
 	if p.Harmless == nil || len(p.Words) == 0 || p.By > 0 || len(p.Reads) > 0 {
 		return nil, false
 	}
+	name := base(p.Words[0].Text)
+	var seen []string // its options, without their values
+	if r := readerOf()[name]; r == nil {
+		for _, w := range p.Words[1:] {
+			seen = append(seen, w.Text)
+		}
+	} else {
+		a := arguments{reader: r}
+		var words []word
+		for _, w := range p.Words[1:] {
+			words = append(words, word{CommandWord: w})
+		}
+		if !a.parse(words) {
+			return nil, false
+		}
+		seen = a.seen
+	}
 	has := func(options string) bool {
-		return slices.ContainsFunc(p.Words[1:], func(w acphost.CommandWord) bool {
-			return hasWhole(options, w.Text) || len(w.Text) > 2 && w.Text[0] == '-' && w.Text[1] != '-' && strings.Contains(options, "-l") && strings.Trim(w.Text[1:], "rilnwEFs") == "" && strings.Contains(w.Text, "l")
-		})
+		return slices.ContainsFunc(seen, func(name string) bool { return hasWhole(options, name) })
 	}
 	files := p.Harmless.Files
-	name := base(p.Words[0].Text)
 	switch {
 	case name == "find" && !has("-printf -ls"), name == "fd", name == "fdfind", name == "rg" && has("-l --files --files-with-matches") && !has("--json --stats --type-list --help --version"), name == "grep" && len(files) > 0 && has("-l --files-with-matches"):
 		return below1(files, true), true
