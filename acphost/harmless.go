@@ -258,7 +258,8 @@ func (r *harmlessReader) isSecret(p string) bool {
 	}
 	for i, name := range names {
 		last := i == len(names)-1
-		isSettings := strings.EqualFold(name, ".git") && !last && strings.EqualFold(names[i+1], "config")
+		end := strings.ToLower(names[len(names)-1]) // also of a submodule, or of a further work tree
+		isSettings := strings.EqualFold(name, ".git") && !last && (end == "config" || end == "config.worktree")
 		if isSettings || isSecretName(name) && (last || name[0] == '.') {
 			return true
 		}
