@@ -33,7 +33,7 @@ var layers = map[string][]string{
 	"agent/served":           {},
 	"agent/tool":             {"agent/edit", "agent/prose", "agent/seek", "agent/served", "gitread", "picture", "publicip", "shellline", "withheld"},
 	"agent/seek":             {},
-	"agent/window":           {"model"},
+	"agent/window":           {"model", "picture"},
 	"app":                    {"agent", "backend", "config", "exitcode", "mcp", "model/catalog", "own", "remembered", "remote", "roster", "safetext", "store", "withheld"},
 	"at":                     {"app", "backend", "engine", "exitcode", "ownmeta", "roster", "safetext"},
 	"backend":                {"exitcode", "grant", "history", "ids", "launch", "mcp", "ownmeta", "pty", "relay", "remembered", "remote", "roster", "safetext", "store", "title"},

@@ -71,6 +71,17 @@ func Fits(p Picture, l Limits) bool {
 	return err == nil && small(p.Data, w, h, l)
 }
 
+// Size returns the width and the height of an image in pixels, as its header says them; false if it is none that is known, or
+// its header is damaged.
+func Size(data []byte) (w, h int, ok bool) {
+	kind := Kind(data)
+	if kind == "" {
+		return 0, 0, false
+	}
+	w, h, err := size(kind, data)
+	return w, h, err == nil
+}
+
 // small reports whether an image has not too many bytes or pixels.
 func small(data []byte, w, h int, l Limits) bool {
 	return base64.StdEncoding.EncodedLen(len(data)) <= l.Encoded && max(w, h) <= l.Side

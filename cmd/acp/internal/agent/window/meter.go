@@ -10,14 +10,20 @@ import (
 	"encoding/json"
 
 	"github.com/goacp/acp/cmd/acp/internal/model"
+	"github.com/goacp/acp/cmd/acp/internal/picture"
 )
 
 const (
 	// firstRatio is how many tokens a byte is taken for before the first answer.
 	firstRatio = 0.28
-	// imageTokens is what an image is taken for: the providers' rules differ, and depend on
-	// its size.
+	// imageTokens is what an image is taken for whose size is not known.
 	imageTokens = 1500
+	// imagePixels are about those of one token, as Anthropic says, and mostImage and leastImage are
+	// the bounds: models make larger images smaller, the latest ones to 4784 tokens, and others count
+	// at least a tile.
+	imagePixels = 750
+	mostImage   = 4784
+	leastImage  = 256
 	// partBytes is what surrounds each part and each message, in bytes.
 	partBytes = 16
 )
@@ -39,7 +45,8 @@ func (m *Meter) Saw(p *model.Prefix, messages []*model.Message, u model.Usage) {
 	}
 	bytes, images := weights(messages)
 	bytes += prefixWeight(p)
-	if tokens := u.Read() - images*imageTokens; tokens > 0 && bytes > 0 {
+	// What images have is an estimate: if it is most of all, the rest teaches nothing.
+	if tokens := u.Read() - images; tokens >= images && tokens > 0 && bytes > 0 {
 		m.ratio = float64(tokens) / float64(bytes)
 	}
 	m.Resume(len(messages), u)
@@ -87,10 +94,10 @@ func (m *Meter) tokens(bytes, images int) int {
 	if r == 0 {
 		r = firstRatio
 	}
-	return int(float64(bytes)*r) + images*imageTokens
+	return int(float64(bytes)*r) + images
 }
 
-// weights returns how many bytes and images messages have.
+// weights returns how many bytes messages have, and tokens of images.
 func weights(messages []*model.Message) (bytes, images int) {
 	for _, m := range messages {
 		b, i := partsWeight(m.Parts)
@@ -109,7 +116,7 @@ func partsWeight(parts []model.Part) (bytes, images int) {
 		case *model.Thought:
 			bytes += weight(p.Text)
 		case *model.Image:
-			images++
+			images += imageWeight(p)
 		case *model.ToolUse:
 			bytes += len(p.Name) + weight(string(p.Input))
 		case *model.ToolResult:
@@ -118,6 +125,18 @@ func partsWeight(parts []model.Part) (bytes, images int) {
 		}
 	}
 	return bytes, images
+}
+
+// imageWeight returns how many tokens an image has, about. The providers' rules differ.
+func imageWeight(p *model.Image) int {
+	w, h, ok := picture.Size(p.Data)
+	if !ok {
+		return imageTokens
+	}
+	if w > mostImage*imagePixels/h { // also where the product would be too large
+		return mostImage
+	}
+	return max(w*h/imagePixels, leastImage)
 }
 
 func prefixWeight(p *model.Prefix) int {

@@ -1,8 +1,11 @@
 package window
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -116,11 +119,32 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestImages: images count as what they cost, not as their bytes.
+// TestImages: images count as what they cost by their size, not as their bytes; and where they are most of a request, it does
+// not teach how many tokens a text has.
 func TestImages(t *testing.T) {
-	var m Meter
-	if got := m.Of(&model.Message{Parts: []model.Part{&model.Image{Data: make([]byte, 1<<20)}}}); got < imageTokens || got > 2*imageTokens {
-		t.Errorf("%d tokens", got)
+	sized := func(w, h int) []byte {
+		var b bytes.Buffer
+		if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, w, h))); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	for name, tc := range map[string]struct {
+		data []byte
+		want int
+	}{
+		"unknown": {make([]byte, 1<<20), 1500}, "tiny": {sized(1, 1), 256}, "wide": {sized(2000, 100), 266},
+		"medium": {sized(1000, 1000), 1333}, "large": {sized(2000, 2000), 4784},
+	} {
+		var m Meter
+		messages := []*model.Message{{Role: model.User, Parts: []model.Part{&model.Image{Data: tc.data}}}}
+		if got := m.Of(messages...); got < tc.want || got > tc.want+20 {
+			t.Errorf("%s: %d tokens, want %d", name, got, tc.want)
+		}
+		m.Saw(&model.Prefix{}, messages, model.Usage{Known: true, Input: tc.want + 10})
+		if m.ratio != 0 {
+			t.Errorf("%s: it has learned %v", name, m.ratio)
+		}
 	}
 }
 
