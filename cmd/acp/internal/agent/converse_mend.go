@@ -24,8 +24,8 @@ func (m *modelTurn) Fewer(why *model.Error) *model.Prefix {
 	return &model.Prefix{System: m.s.talk.system, Tools: described(append(own, m.found()...), m.model.Info().Edit)}
 }
 
-// split returns the tools that are the agent's own, and those of MCP servers that are listed. Those by which others are found
-// are neither.
+// split returns the tools that are the agent's own, and those of MCP servers that are listed. Those by which others
+// are found are neither.
 func split(tools []modelTool) (own, listed []modelTool) {
 	for _, t := range tools {
 		switch {

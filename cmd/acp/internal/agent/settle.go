@@ -242,8 +242,8 @@ func (t *unsettled) catchUp(r *served.Record) {
 	}
 }
 
-// evidence says what came of a wish whose result is missing, as far as that can be seen: a sentence for each file that it was
-// about to change.
+// evidence says what came of a wish whose result is missing, as far as that can be seen: a sentence for each file
+// that it was about to change.
 func (t *unsettled) evidence(u *model.ToolUse, hash func(path string) (string, error)) string {
 	said := []string{"The agent was interrupted."}
 	all := t.intents[u.ID]
@@ -277,7 +277,8 @@ func (t *unsettled) saw(in *intent, hash func(path string) (string, error)) stri
 	case now == in.Before:
 		return "This was not done: " + in.Path + " is as it was before."
 	}
-	return "It is not known whether this was done: " + in.Path + " is neither as it was before nor as it was to become. Read it first."
+	return "It is not known whether this was done: " + in.Path +
+		" is neither as it was before nor as it was to become. Read it first."
 }
 
 // hashOf returns the hash of a file, "" if there is none.

@@ -71,8 +71,8 @@ func Fits(p Picture, l Limits) bool {
 	return err == nil && small(p.Data, w, h, l)
 }
 
-// Size returns the width and the height of an image in pixels, as its header says them; false if it is none that is known, or
-// its header is damaged.
+// Size returns the width and the height of an image in pixels, as its header says them; false if it is none that is
+// known, or its header is damaged.
 func Size(data []byte) (w, h int, ok bool) {
 	kind := Kind(data)
 	if kind == "" {

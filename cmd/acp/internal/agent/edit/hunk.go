@@ -255,8 +255,8 @@ func (s *seeker) all() ([]place, *Refusal) {
 	return nil, refusal
 }
 
-// allows reports whether a place where the same was done before is one that the @@ lines name: it comes after the last of them
-// and belongs to it. One that the hunk itself has changed is not there any more.
+// allows reports whether a place where the same was done before is one that the @@ lines name: it comes after the
+// last of them and belongs to it. One that the hunk itself has changed is not there any more.
 func (s *seeker) allows(made served.Range) bool {
 	if len(s.h.After) == 0 {
 		return true

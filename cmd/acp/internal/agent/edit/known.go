@@ -97,9 +97,9 @@ func (f *file) doubt(e Edit, found []place, known knowledge) *Refusal {
 	return nil
 }
 
-// seek finds an old text that is not there as it is written: in lines that the model knows, or else where the same edit was
-// made before, if that place is allowed. That comes first for a hunk with @@ lines; and if it is not known what has gone, as
-// after a restart, for then a guess may be of lines that are only like those that were changed.
+// seek finds an old text that is not there as it is written: in lines that the model knows, or else where the same
+// edit was made before, if that place is allowed. That comes first for a hunk with @@ lines; and if it is not known
+// what has gone, as after a restart, for then a guess may be of lines that are only like those that were changed.
 func (f *file) seek(e Edit, known knowledge, allowed func(served.Range) bool) ([]place, How, *served.Range, *Refusal) {
 	at, made := known.Made(e.Old, e.New)
 	made = made && allowed(at)

@@ -500,8 +500,8 @@ func (r *run) use(ctx context.Context, uses []*model.ToolUse, last bool) (steere
 	return len(said) > 0, nil
 }
 
-// steer returns what the user has said meanwhile, if the model is asked once more. What it does not take becomes the next
-// prompt.
+// steer returns what the user has said meanwhile, if the model is asked once more. What it does not take becomes
+// the next prompt.
 func (r *run) steer(ctx context.Context) []model.Part {
 	if ctx.Err() != nil || r.end.Requests >= r.Limits.Requests || r.isSpent() {
 		return nil

@@ -177,7 +177,8 @@ func (f *File) Changed(after string, all bool, made ...Made) *File {
 	return g
 }
 
-// Ended returns what the model knows once the last line of the file has an end, which is a change of nothing that it knows.
+// Ended returns what the model knows once the last line of the file has an end, which is a change of nothing that
+// it knows.
 func (f *File) Ended(end string) *File {
 	if f == nil || !f.loaded {
 		return f
@@ -268,8 +269,8 @@ func Moved(line int, spans []patch.Span) int {
 	return line + by
 }
 
-// bound forgets what has gone first, and what the file was like before that. What the model has changed itself, and knows as it
-// is now, is not lost by that.
+// bound forgets what has gone first, and what the file was like before that. What the model has changed itself, and
+// knows as it is now, is not lost by that.
 func (f *File) bound() {
 	size, texts := 0, 0
 	var last *string

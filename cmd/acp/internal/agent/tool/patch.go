@@ -182,8 +182,8 @@ func fits(env Env, f edit.FilePatch, p place) error {
 	return nil
 }
 
-// What the result of a patch has room for, in bytes, besides what it shows of the changes: the model counts as knowing what is
-// shown, so that must not be cut.
+// What the result of a patch has room for, in bytes, besides what it shows of the changes: the model counts as
+// knowing what is shown, so that must not be cut.
 const (
 	forRefusal = 18 << 10 // with the lines that it shows
 	forFile    = 512      // what is said of each
@@ -250,7 +250,9 @@ func (c *call) move(f edit.FilePatch, p, to place) (string, error) {
 	if gone {
 		return "", missing(c.env, p)
 	}
-	r, err := c.revise(p, before, false, func(before string, _ bool) (revision, error) { return hunks(c.env, before, f, p) })
+	r, err := c.revise(p, before, false, func(before string, _ bool) (revision, error) {
+		return hunks(c.env, before, f, p)
+	})
 	if err != nil {
 		return "", err
 	}

@@ -53,8 +53,8 @@ func (c *call) permitSearch() error {
 	})
 }
 
-// permitSearchOf asks for leave to search a place where a rule wants it: one about all searches of the session, or one about
-// that place.
+// permitSearchOf asks for leave to search a place where a rule wants it: one about all searches of the session, or
+// one about that place.
 func (c *call) permitSearchOf(p place) error {
 	var all acphost.Verdict
 	if p.inside {
@@ -68,7 +68,8 @@ func (c *call) permitSearchOf(p place) error {
 		return nil
 	}
 	return c.permit(Question{
-		Permission: acp.Permission{Title: "Search " + p.shown + "?"}, About: AboutSearch, Always: "searching", Request: req,
+		Permission: acp.Permission{Title: "Search " + p.shown + "?"},
+		About:      AboutSearch, Always: "searching", Request: req,
 	})
 }
 
