@@ -182,7 +182,7 @@ func fits(env Env, f edit.FilePatch, p place) error {
 	return nil
 }
 
-// What the result of a patch has room for, in bytes, besides what it shows of the changes: the model counts as
+// What the result of a patch has room for, in bytes, without what it shows of the changes: the model counts as
 // knowing what is shown, so that must not be cut.
 const (
 	forRefusal = 18 << 10 // with the lines that it shows
