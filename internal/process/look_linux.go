@@ -434,7 +434,7 @@ func environ(pid int) []byte {
 const maxEnviron = 8 << 20
 
 // readWhole returns what one read finds in a file. The environment of a process that calls
-// execve ends where the first read has, for those who go on to read it: its end is missing,
+// execve ends where the first read has, for readers that continue: its end is missing,
 // and that is where a mark is.
 func readWhole(name string) ([]byte, error) {
 	for size := 16 << 10; ; size *= 2 {

@@ -242,7 +242,7 @@ func (hs *heldStream) takes(ev heldEvent, e *envelope) bool {
 }
 
 // refuse answers a request that has the id of one that waits, as a connection does. The connection does not get it: its
-// refusal could not be told from the answer that the user gives to the other one.
+// refusal would look like the answer that the user gives to the other one.
 func (hs *heldStream) refuse(e *envelope) {
 	no := &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Invalid request: id is already in flight"}
 	hs.writing.Lock()

@@ -60,7 +60,7 @@ func (f *family) add(n float64, values ...string) {
 	f.of(values).sum += n
 }
 
-// observe adds a value to a histogram. What is no number is left out: the sum would never be one again.
+// observe adds a value to a histogram. NaN is left out: the sum would stay NaN.
 func (f *family) observe(v float64, values ...string) {
 	if math.IsNaN(v) {
 		return

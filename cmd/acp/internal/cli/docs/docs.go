@@ -138,7 +138,11 @@ commands are known to only read, with exactly these options: ` + "`ls`" + `, ` +
   read as a whole;
 - the line reads anything outside of the session's directories, also through a link, or a
   file that usually holds keys (` + "`.env`" + `, ` + "`id_rsa`" + `, ` + "`*.pem`" + `, ` + "`.npmrc`" + `, ` + "`credentials.json`" + ` …), or
-  shows a variable whose name says that it holds one;
+  shows a variable of the environment that is not known to hold none, unlike ` + "`HOME`" + ` or ` + "`PATH`" + `,
+  or an address that may hold a password, as ` + "`git remote -v`" + ` does;
+- it computes with anything but numbers that are written out: a shell runs commands in the
+  values of variables that it computes with;
+- the client lends terminals: its programs and variables are not the agent's;
 - it writes anywhere but to ` + "`/dev/null`" + `, runs something in the background, defines a
   function, or has a variable or a glob that might become an option;
 - a program of the line is found in the session's directories, or relative to the working
