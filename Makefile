@@ -105,6 +105,7 @@ tools: ## hold the tools of the agent to their bars in full: 2,000 files with tw
 	cd cmd/acp/internal/agent && go test -count=1 -timeout 60m -run 'Twins$$' ./edit -twins 1500
 	cd cmd/acp/internal/agent && ACP_TESTS=all go test -count=1 -timeout 60m -run '^TestWires$$' . -turns 500
 	cd cmd/acp/internal/agent && ACP_TESTS=all go test -count=1 -timeout 60m -run '^TestOutside$$' ./tool -outside 5000
+	cd cmd/acp/internal/shellline && go test -count=1 -timeout 60m -run '^TestValues$$' . -values 1
 
 torture: ## kill each part of a gateway 1,000 times and write bench/gateway/torture.jsonl (about 7 minutes)
 	rm -f bench/gateway/torture.jsonl

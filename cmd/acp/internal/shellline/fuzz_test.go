@@ -148,8 +148,8 @@ func FuzzHarmless(f *testing.F) {
 func TestHarmlessWithMore(t *testing.T) {
 	dir := project(t, false)
 	for n, line := range linesOf(harmlessLines) {
-		if strings.ContainsAny(line, "'\"#\n\\") || n%3 > 0 && !long.All() {
-			continue // it may be text there
+		if strings.ContainsAny(line, "'\"#\n\\") || strings.Contains(line, "((") || n%3 > 0 && !long.All() {
+			continue // it may be text there, or a number
 		}
 		for i, c := range line + " " {
 			if c != ' ' {
