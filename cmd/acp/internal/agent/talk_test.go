@@ -17,6 +17,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/guide"
 	"github.com/goacp/acp/cmd/acp/internal/agent/loop"
 	"github.com/goacp/acp/cmd/acp/internal/model"
+	"github.com/goacp/acp/internal/logtest"
 )
 
 var _ = acptest.UpdateFlag()
@@ -53,7 +54,7 @@ func start(t *testing.T, version int, change ...func(*talk)) *talk {
 	k.write("doc/notes.txt", "first\nsecond\n")
 	k.answer = func(r *acp.PermissionRequest) acp.PermissionDecision { return r.Allow() }
 	k.client = acp.Client{
-		MinVersion: version, MaxVersion: version,
+		MinVersion: version, MaxVersion: version, Logger: logtest.New(t),
 		Update: func(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
 			if now, ok := u.Update.(*acp.UsageUpdate); ok && k.cost != nil {
 				if cost, ok := now.Cost.Get(); ok {
