@@ -105,7 +105,7 @@ var layers = map[string][]string{
 	"model/openai":           {"model", "model/stream"},
 	"model/schema":           {},
 	"model/script":           {"model"},
-	"model/stream":           {"model"},
+	"model/stream":           {"model", "model/schema"},
 	"picture":                {},
 	"policy":                 {"config", "shellline"},
 	"pty":                    {},

@@ -1,9 +1,10 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/goacp/acp/cmd/acp/internal/model/schema"
 )
 
 // The JSON form of a message is this program's own, for its journals: no provider sees it.
@@ -35,7 +36,7 @@ func (m *Message) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return marshal(jsonMessage{m.Role, parts})
+	return schema.Marshal(jsonMessage{m.Role, parts})
 }
 
 // UnmarshalJSON reads the JSON form. Parts of types that are not known are left out.
@@ -57,7 +58,7 @@ func (r *ToolResult) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return marshal(parts[0])
+	return schema.Marshal(parts[0])
 }
 
 // UnmarshalJSON reads the JSON form.
@@ -71,18 +72,6 @@ func (r *ToolResult) UnmarshalJSON(data []byte) error {
 	}
 	r.ID, r.Parts, r.Failed = j.ID, fromJSON(j.Parts), j.Failed
 	return nil
-}
-
-// marshal leaves out the escapes that only HTML needs: what is opaque stays as it is. An
-// encoder around it has to leave them out as well.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
 func toJSON(parts []Part) ([]jsonPart, error) {

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/goacp/acp/cmd/acp/internal/model/schema"
 	"github.com/goacp/acp/cmd/acp/internal/picture"
 )
@@ -65,6 +67,17 @@ func (i Info) Picture(img *Image) Part {
 		return &Text{Text: "(An image is not here: " + err.Error() + ".)"}
 	}
 	return &Image{MIMEType: p.MIMEType, Data: p.Data}
+}
+
+// Pictured returns parts with their images as [Info.Picture] makes them.
+func (i Info) Pictured(parts []Part) []Part {
+	all := slices.Clone(parts)
+	for n, p := range all {
+		if img, ok := p.(*Image); ok {
+			all[n] = i.Picture(img)
+		}
+	}
+	return all
 }
 
 // Tool returns a tool as the interface of the model takes it. The error says why it takes none like that.

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/goacp/acp/cmd/acp/internal/model"
@@ -188,7 +187,7 @@ func (m *Model) encode(msg *model.Message, names map[string]string) ([]byte, err
 	var all []message
 	own := message{Role: string(msg.Role)}
 	var texts []string
-	for _, p := range m.sent(msg.Parts) {
+	for _, p := range m.c.Info.Pictured(msg.Parts) {
 		switch p := p.(type) {
 		case *model.Text:
 			texts = append(texts, p.Text)
@@ -215,21 +214,10 @@ func (m *Model) encode(msg *model.Message, names map[string]string) ([]byte, err
 	return stream.Elements(all)
 }
 
-// sent returns parts with their images as they can be sent.
-func (m *Model) sent(parts []model.Part) []model.Part {
-	all := slices.Clone(parts)
-	for i, p := range all {
-		if img, ok := p.(*model.Image); ok {
-			all[i] = m.c.Info.Picture(img)
-		}
-	}
-	return all
-}
-
 func (m *Model) result(r *model.ToolResult, name string) message {
 	msg := message{Role: "tool", ToolName: name, ToolID: r.ID}
 	var texts []string
-	for _, p := range m.sent(r.Parts) {
+	for _, p := range m.c.Info.Pictured(r.Parts) {
 		switch p := p.(type) {
 		case *model.Text:
 			texts = append(texts, p.Text)

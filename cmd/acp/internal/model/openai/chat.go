@@ -151,7 +151,7 @@ func (m *Chat) message(msg *model.Message) ([]byte, error) {
 	}
 	var all []any
 	var said []chatPart
-	for _, p := range m.sent(msg.Parts) {
+	for _, p := range m.c.Info.Pictured(msg.Parts) {
 		switch p := p.(type) {
 		case *model.ToolResult:
 			text, images := m.flatten(p)

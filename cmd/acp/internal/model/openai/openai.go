@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -154,7 +153,7 @@ func toolName(name string) string {
 // flatten returns the texts of a tool's result, and its images.
 func (e *endpoint) flatten(r *model.ToolResult) (text string, images []*model.Image) {
 	var texts []string
-	for _, p := range e.sent(r.Parts) {
+	for _, p := range e.c.Info.Pictured(r.Parts) {
 		switch p := p.(type) {
 		case *model.Text:
 			texts = append(texts, p.Text)
@@ -167,17 +166,6 @@ func (e *endpoint) flatten(r *model.ToolResult) (text string, images []*model.Im
 		text = strings.TrimRight("error: "+text, " ")
 	}
 	return text, images
-}
-
-// sent returns parts with their images as they can be sent.
-func (e *endpoint) sent(parts []model.Part) []model.Part {
-	all := slices.Clone(parts)
-	for i, p := range all {
-		if img, ok := p.(*model.Image); ok {
-			all[i] = e.c.Info.Picture(img)
-		}
-	}
-	return all
 }
 
 // inputOf returns the input of a tool that has come in pieces.

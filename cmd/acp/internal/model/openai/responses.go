@@ -162,7 +162,7 @@ func (m *Responses) message(msg *model.Message, calls map[string]bool) ([]byte, 
 		}
 		said = nil
 	}
-	for _, p := range m.sent(msg.Parts) {
+	for _, p := range m.c.Info.Pictured(msg.Parts) {
 		switch p := p.(type) {
 		case *model.Text:
 			if p.Text == "" {

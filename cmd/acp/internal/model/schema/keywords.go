@@ -302,7 +302,7 @@ func enumerate(o *object) {
 	isOther := func(v any) bool { _, ok := v.(string); return !ok }
 	if t, has := o.get("type"); slices.ContainsFunc(list, isOther) || has && t != "string" {
 		o.remove("enum")
-		text, err := plain(list)
+		text, err := Marshal(list)
 		about, _ := o.get("description")
 		said, _ := about.(string)
 		if err == nil && len(text) < 400 {

@@ -58,14 +58,14 @@ func (d Dialect) Fit(raw json.RawMessage) (fitted json.RawMessage, note string, 
 	if err != nil {
 		return nil, "", err
 	}
-	made, err := plain(top)
+	made, err := Marshal(top)
 	switch {
 	case err != nil:
 		return nil, "", err
 	case w.steps > maxSteps, len(made) > MaxSize:
 		return nil, "", fmt.Errorf("its input schema is too long: it may have %d KiB", MaxSize>>10)
 	}
-	if was, err := plain(root); err == nil && bytes.Equal(was, made) {
+	if was, err := Marshal(root); err == nil && bytes.Equal(was, made) {
 		return raw, w.note, nil
 	}
 	return made, w.note, nil
@@ -295,8 +295,8 @@ func alternatives(how string, old, more any) []any {
 }
 
 func same(a, b any) bool {
-	x, errX := plain(a)
-	y, errY := plain(b)
+	x, errX := Marshal(a)
+	y, errY := Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 

@@ -5,18 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/goacp/acp/cmd/acp/internal/model/schema"
 )
 
-// AppendJSON appends the JSON text of v to b, without the escapes that only HTML needs:
-// they would make source code a tenth longer.
+// AppendJSON appends what [schema.Marshal] returns of v to b.
 func AppendJSON(b []byte, v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	text, err := schema.Marshal(v)
+	if err != nil {
 		return nil, err
 	}
-	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})...), nil
+	return append(b, text...), nil
 }
 
 // Elements returns the JSON texts of values as the elements of a list, without its brackets.
