@@ -19,6 +19,7 @@ import (
 	"github.com/goacp/acp/acptest"
 	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/internal/remotetest"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // A memoryNet is a network in memory, on which time is virtual in a bubble.
@@ -281,6 +282,22 @@ func TestStalledSession(t *testing.T) {
 	}
 }
 
+// initialized opens the connection of a client, and answers its first request. The caller closes it.
+func initialized(ctx context.Context, t acp.Transport) (jsonrpc.Stream, error) {
+	stream, err := t.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = stream.ReadFrame(); err == nil {
+		err = stream.WriteFrame([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`))
+	}
+	if err != nil {
+		_ = stream.Close()
+		return nil, err
+	}
+	return stream, nil
+}
+
 // TestStalledConnection: an agent whose client reads nothing at all is held up, and
 // the connection ends after a while.
 func TestStalledConnection(t *testing.T) {
@@ -290,17 +307,11 @@ func TestStalledConnection(t *testing.T) {
 	s := &acphttp.Server{
 		Serve: func(ctx context.Context, t acp.Transport) error {
 			defer close(done)
-			stream, err := t.Open(ctx)
+			stream, err := initialized(ctx, t)
 			if err != nil {
 				return err
 			}
 			defer stream.Close()
-			if _, err := stream.ReadFrame(); err != nil {
-				return err
-			}
-			if err := stream.WriteFrame([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)); err != nil {
-				return err
-			}
 			note := []byte(`{"jsonrpc":"2.0","method":"_x","params":"` + strings.Repeat("x", 1000) + `"}`)
 			for {
 				if ended = stream.WriteFrame(note); ended != nil {
@@ -345,17 +356,11 @@ func TestUnreadAnswers(t *testing.T) {
 			sizes, read := make(chan int, 2), make(chan string, 10)
 			s := &acphttp.Server{
 				Serve: func(ctx context.Context, t acp.Transport) error {
-					stream, err := t.Open(ctx)
+					stream, err := initialized(ctx, t)
 					if err != nil {
 						return err
 					}
 					defer stream.Close()
-					if _, err := stream.ReadFrame(); err != nil {
-						return err
-					}
-					if err := stream.WriteFrame([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)); err != nil {
-						return err
-					}
 					if n := <-sizes; n > 0 {
 						go stream.WriteFrame([]byte(`{"jsonrpc":"2.0","method":"_x","params":"` + strings.Repeat("x", n) + `"}`))
 					}
@@ -401,17 +406,11 @@ func TestUnreadAnswers(t *testing.T) {
 
 // deaf is an agent that answers initialize and reads nothing more.
 func deaf(ctx context.Context, t acp.Transport) error {
-	stream, err := t.Open(ctx)
+	stream, err := initialized(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
-	if _, err := stream.ReadFrame(); err != nil {
-		return err
-	}
-	if err := stream.WriteFrame([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)); err != nil {
-		return err
-	}
 	<-ctx.Done()
 	return context.Cause(ctx)
 }

@@ -21,17 +21,11 @@ func TestShares(t *testing.T) {
 			sizes, wrote := make(chan int), make(chan error, 10)
 			s := &acphttp.Server{
 				Serve: func(ctx context.Context, t acp.Transport) error {
-					stream, err := t.Open(ctx)
+					stream, err := initialized(ctx, t)
 					if err != nil {
 						return err
 					}
 					defer stream.Close()
-					if _, err := stream.ReadFrame(); err != nil {
-						return err
-					}
-					if err := stream.WriteFrame([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)); err != nil {
-						return err
-					}
 					note := []byte(`{"jsonrpc":"2.0","method":"_x","params":"` + strings.Repeat("x", <-sizes) + `"}`)
 					wrote <- stream.WriteFrame(note)
 					<-ctx.Done()
