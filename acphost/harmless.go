@@ -17,7 +17,7 @@ import (
 type Harmless struct {
 	// Why says why the line is not harmless, in a few words; "" if it is.
 	Why string
-	// Programs are the programs of the line, as it names them. One that is not a
+	// Programs are the names of the programs that the line runs. One that is not a
 	// program of the system, but a file of the session, may do anything.
 	Programs []string
 	// Git are the directories in which it runs git. Settings of a repository name

@@ -177,8 +177,8 @@ func wholeLines(f *os.File) (int64, error) {
 	return 0, nil
 }
 
-// use keeps the file of a session open for one that has it, until that ends. A session may be open in several connections,
-// and an open one is loaded as another one.
+// use keeps the file of a session open until the session ends on this connection. Several connections may have the same
+// session, each as a session of its own: the last one closes the file.
 func (s *Store) use(session *acp.AgentSession) {
 	id := session.ID()
 	s.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/goacp/acp/acptest"
 )
 
-// TestUses: the file of a session is open until the last one that has it has ended.
+// TestUses: the file of a session stays open until the last connection that uses the session ends it.
 func TestUses(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

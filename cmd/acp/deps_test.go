@@ -249,12 +249,12 @@ var unlinked = map[string]string{
 	"github.com/alecthomas/chroma/v2/lexers": "it reads 279 languages before main: ADR 0031",
 	"github.com/prometheus/":                 "it has protobuf and reads /proc before main: ADR 0032",
 	"google.golang.org/protobuf/":            "it is 0.7 MB, and registers its types before main: ADR 0032",
-	"expvar":                                 "it serves the command line to whoever asks: ADR 0032",
+	"expvar":                                 "importing it serves the command line over HTTP: ADR 0032",
 	"github.com/spf13/cobra/doc":             "it has parsers of Markdown and YAML: ADR 0008",
 	"github.com/yuin/goldmark/extension":     "it makes what all of its extensions may need before main: see package markdown/gfm",
 	"html/template":                          templates,
 	"testing":                                "it registers flags",
-	"net/http/pprof":                         "it serves profiles to whoever asks",
+	"net/http/pprof":                         "importing it serves profiles over HTTP",
 }
 
 // TestLinked: what was taken out of the program, for its size or the time before main, stays out.

@@ -298,8 +298,8 @@ func (s *seeker) named(anchors []int, all []place) []place {
 	return found
 }
 
-// anchors returns the lines that the last of some @@ lines may be: each comes after the one
-// before it, and belongs to it. missing is the first one that is nowhere.
+// anchors returns the lines that the last of several @@ lines may name. Each of these @@ lines
+// names a line in what the one before it begins. missing is the first that names none.
 func (f *file) anchors(say []string) (found []int, missing string) {
 	for n, a := range say {
 		lines := f.saying(a)

@@ -59,8 +59,8 @@ func hunkTwins(text string) []hunkTwin {
 	return found
 }
 
-// drifted returns the file after the block was changed that a patch is for, and the function
-// there: in one of seven ways, the first of which is none.
+// drifted changes the block that a patch is for in one of seven ways, of which the first leaves
+// it alone, and returns the file with the place of the function.
 func (w *hunkTwin) drifted(way int) (lines []string, from, to int) {
 	head, fn, rest := w.lines[:w.from], slices.Clone(w.lines[w.from:w.to]), w.lines[w.to:]
 	at := w.at - w.from

@@ -161,7 +161,7 @@ func TestAlready(t *testing.T) {
 	}
 }
 
-// TestMadeElsewhere: that an edit was made in one place does not keep it from another one that is meant.
+// TestMadeElsewhere: an edit that was made in one place can still be made in another.
 func TestMadeElsewhere(t *testing.T) {
 	const (
 		first  = "def first():\n    if ready(x):\n        compute_total(1)\n"
