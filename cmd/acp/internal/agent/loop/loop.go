@@ -321,6 +321,7 @@ func (r *run) answer(ctx context.Context) (*model.Done, error) {
 		case *model.ToolInputDelta:
 			r.early.write(e.ID, e.JSON)
 		case *model.ToolUse:
+			r.accepted() // a tool that begins now is one of those that are there now
 			r.early.wish(e)
 		case *model.Spent:
 			r.broken = append(r.broken, e)

@@ -174,3 +174,47 @@ func (a *answers) Generate(_ context.Context, r *model.Request) iter.Seq2[model.
 		yield(done, nil)
 	}
 }
+
+// An opening model refuses the first request. Then it streams a tool that only reads, and notes what was mended by then.
+type opening struct {
+	s      *stage
+	asked  int
+	mended *Mended
+}
+
+func (*opening) Info() model.Info { return model.Info{Provider: "p", ID: "m"} }
+
+func (o *opening) Generate(context.Context, *model.Request) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		o.asked++
+		use := &model.ToolUse{ID: "1", Name: "read", Input: []byte(`{}`)}
+		switch o.asked {
+		case 1:
+			yield(nil, &model.Error{Kind: model.KindRequest, Status: 400, Message: "bad tools."})
+		case 2:
+			if yield(use, nil) {
+				o.s.mu.Lock()
+				o.mended = o.s.mended
+				o.s.mu.Unlock()
+				yield(&model.Done{Reason: model.WantsTool, Message: &model.Message{Role: model.Assistant, Parts: []model.Part{use}}}, nil)
+			}
+		default:
+			yield(&model.Done{Reason: model.EndTurn, Message: &model.Message{Role: model.Assistant, Parts: said("ok")}}, nil)
+		}
+	}
+}
+
+// TestMendEarly: what was left out counts before a tool of the answer begins, which may be before the answer is complete.
+func TestMendEarly(t *testing.T) {
+	s := &stage{fewer: &model.Prefix{}, use: func(_ context.Context, u *model.ToolUse) *model.ToolResult {
+		return &model.ToolResult{ID: u.ID, Parts: said("read")}
+	}}
+	o := &opening{s: s}
+	ask := []*model.Message{{Role: model.User, Parts: said("go")}}
+	if _, err := Run(t.Context(), &Turn{Model: o, Prefix: &model.Prefix{}, Messages: ask, Host: s}); err != nil {
+		t.Fatal(err)
+	}
+	if o.mended == nil || o.mended.What != "tools" {
+		t.Errorf("%+v when the tool began", o.mended)
+	}
+}
