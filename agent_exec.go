@@ -435,13 +435,17 @@ func (o *Output) ReplaceFile(path string, old *string, text string) error {
 		if err := context.Cause(o.ctx); err != nil {
 			return err
 		}
-		return writeFile(path, text, func() error { return has(path, old) })
+		err := writeFile(path, text, func() error {
+			data, err := readRegular(path)
+			return has(string(data), err, old)
+		})
+		if errors.Is(err, errNew) { // it was there a moment ago
+			return ErrFileChanged
+		}
+		return err
 	}
 	now, err := o.ReadFile(path)
-	switch {
-	case old == nil && err == nil, old != nil && errors.Is(err, fs.ErrNotExist), err == nil && now != *old:
-		return ErrFileChanged
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	if err := has(now, err, old); err != nil && !errors.Is(err, errNew) {
 		return err
 	}
 	return o.WriteFile(path, text)

@@ -5,7 +5,6 @@ type steer struct {
 	prompts chan []ContentBlock // nil if nobody steers
 	ended   chan struct{}       // closed when the turn takes none any more
 	told    chan struct{}       // closed when the client knows of all that it has taken
-	over    bool                // ended is closed
 	offers  int                 // prompts that it may take, or that the client does not know of yet
 }
 
@@ -24,7 +23,7 @@ func (t *Turn) Steering() <-chan []ContentBlock { return t.steer.prompts }
 func (t *Turn) offer() bool {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
-	if t.steer.prompts == nil || t.steer.over {
+	if t.steer.prompts == nil || isClosed(t.steer.ended) {
 		return false
 	}
 	t.steer.offers++
@@ -34,26 +33,23 @@ func (t *Turn) offer() bool {
 func (t *Turn) offered() {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
-	if t.steer.offers--; t.steer.offers == 0 && t.steer.over {
+	if t.steer.offers--; t.steer.offers == 0 && isClosed(t.steer.ended) {
 		close(t.steer.told)
 	}
 }
 
 // endSteering is called when the hook has returned.
 func (t *Turn) endSteering() {
+	if t.steer.prompts == nil {
+		return
+	}
 	s := t.session
 	s.mu.Lock()
-	if t.steer.prompts == nil || t.steer.over {
-		s.mu.Unlock()
-		return
-	}
-	t.steer.over = true
 	close(t.steer.ended)
-	none := t.steer.offers == 0
-	s.mu.Unlock()
-	if none {
-		return
+	if t.steer.offers == 0 {
+		close(t.steer.told)
 	}
+	s.mu.Unlock()
 	select {
 	case <-t.steer.told:
 	case <-s.ctx.Done():

@@ -125,13 +125,13 @@ func place(temp, path string) error {
 	return os.Rename(temp, path)
 }
 
-// has returns [ErrFileChanged] unless a file has a text; nil says that there must be none.
-func has(path string, text *string) error {
-	data, err := readRegular(path)
+// has returns [ErrFileChanged] unless what was read of a file is the text that it must have. If that is nil there must
+// be no file, and the error is errNew if there is none.
+func has(now string, err error, text *string) error {
 	switch {
 	case text == nil && errors.Is(err, fs.ErrNotExist):
 		return errNew
-	case text == nil && err == nil, errors.Is(err, fs.ErrNotExist), err == nil && string(data) != *text:
+	case text == nil && err == nil, errors.Is(err, fs.ErrNotExist), err == nil && now != *text:
 		return ErrFileChanged
 	}
 	return err

@@ -49,13 +49,17 @@ func TestReplaceFile(t *testing.T) {
 		}
 		meanwhile := tc.then
 		err := writeFile(path, "new", func() error {
-			err := has(path, tc.old)
+			look := func() error {
+				data, err := readRegular(path)
+				return has(string(data), err, tc.old)
+			}
+			err := look()
 			if meanwhile != "" { // with errNew it comes after the look, or else before it
 				if e := os.WriteFile(path, []byte(meanwhile), 0o600); e != nil {
 					t.Fatal(e)
 				}
 				if !errors.Is(err, errNew) {
-					err = has(path, tc.old)
+					err = look()
 				}
 			}
 			return err

@@ -186,27 +186,22 @@ func (s *Store) use(session *acp.AgentSession) {
 	s.mu.Unlock()
 	context.AfterFunc(session.Context(), func() {
 		s.mu.Lock()
-		s.uses[id]--
-		last := s.uses[id] == 0
-		if last {
+		var f *file
+		if s.uses[id]--; s.uses[id] == 0 {
 			delete(s.uses, id)
+			f = s.take(id) // under the same lock: another connection may open the session now
 		}
 		s.mu.Unlock()
-		if last {
-			s.release(id)
-		}
+		_ = f.close()
 	})
 }
 
-// release closes the file of a session that is not open any more.
-func (s *Store) release(id acp.SessionID) {
-	s.mu.Lock()
+// take forgets the open file of a session and returns it; nil if there is none. The caller holds mu, and closes the file
+// without it.
+func (s *Store) take(id acp.SessionID) *file {
 	f := s.open[id]
 	delete(s.open, id)
-	s.mu.Unlock()
-	if f != nil {
-		_ = f.close()
-	}
+	return f
 }
 
 // add writes a whole line or nothing.
@@ -239,6 +234,9 @@ func (f *file) sync() error {
 }
 
 func (f *file) close() error {
+	if f == nil {
+		return nil
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -338,7 +336,10 @@ func (s *Store) Delete(id acp.SessionID) error {
 	if err != nil {
 		return err
 	}
-	s.release(id)
+	s.mu.Lock()
+	f := s.take(id)
+	s.mu.Unlock()
+	_ = f.close()
 	err = s.root.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return acp.SessionNotFound(id)

@@ -37,7 +37,7 @@ func (g *Gateway) admitAgent(ctx context.Context, user string, groups []string, 
 		limit = p.Limits().Agents
 	}
 	if limit == 0 {
-		t.admit(user, limit, false)
+		t.admit(user, 0, false) // which cannot refuse
 	} else {
 		err := g.makeRoom(ctx, waiting, &user, func(promised bool) (bool, error) { return t.admit(user, limit, promised), nil }, func() { t.release(user) })
 		if errors.Is(err, errNoRoom) {

@@ -285,7 +285,7 @@ func (g *Gate) Serve(next func(context.Context, acp.Transport) error) func(conte
 				return err
 			}
 			watching.Go(func() {
-				tick := time.NewTicker(usedEvery)
+				tick := time.NewTicker(usedEvery + time.Second) // or else half of them come a moment too early
 				defer tick.Stop()
 				for {
 					select {
