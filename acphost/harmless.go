@@ -41,8 +41,8 @@ const (
 // no file that holds keys is read. Links are followed, and globs expanded, on this
 // machine: where a directory does not exist here, or [Policy.Resolve] looks elsewhere,
 // no line that reads files is harmless. With more than 2,000 files and 50,000 entries of directories a line
-// is not harmless. Of the rules only those count that deny or ask about reading a file below a
-// directory that is read as a whole: [Policy.Judge] has the others. Without
+// is not harmless. Of the rules only those count that deny or ask about reading a file that the line
+// reads: [Policy.Judge] has the others. Without
 // [Policy.Commands], and on Windows, nothing is harmless.
 func (p *Policy) Harmless(req Request, dirs ...string) Harmless {
 	r := &harmlessReader{req: &req, places: &places{policy: p}, entries: maxHarmlessEntries}
@@ -65,9 +65,7 @@ func (p *Policy) Harmless(req Request, dirs ...string) Harmless {
 	}
 	r.line = l.parsed
 	r.within(dirs)
-	if r.rules = p.grown(); !r.rules.RestrictsKind(acpv2.ToolKindRead) && !r.rules.RestrictsKind(acpv2.ToolKindSearch) {
-		r.rules = nil
-	}
+	r.obey(p.grown())
 	for i := range l.parsed.Parts {
 		part := &l.parsed.Parts[i]
 		if why := r.part(part, &out); why != "" {
@@ -94,6 +92,13 @@ func (r *harmlessReader) within(dirs []string) {
 		if info, err := os.Stat(filepath.FromSlash(real)); real != "" && err == nil && info.IsDir() {
 			r.roots = append(r.roots, real)
 		}
+	}
+}
+
+// obey has rules of a policy count that deny reading, or ask.
+func (r *harmlessReader) obey(p *Policy) {
+	if p.RestrictsKind(acpv2.ToolKindRead) || p.RestrictsKind(acpv2.ToolKindSearch) {
+		r.rules = p
 	}
 }
 
@@ -136,7 +141,9 @@ func (r *harmlessReader) part(part *CommandPart, out *Harmless) string {
 			return why
 		}
 	}
-	out.Programs = append(out.Programs, part.Words[0].Text)
+	if program := part.Words[0].Text; !slices.Contains(out.Programs, program) {
+		out.Programs = append(out.Programs, program)
+	}
 	if reads.Settings == "" {
 		return ""
 	}
@@ -242,6 +249,9 @@ func (r *harmlessReader) path(path string, f *CommandFile) string {
 	if !f.Entry && (r.isSecret(path) || r.isSecret(real)) {
 		return "it reads " + filepath.Base(path) + ", which may hold keys"
 	}
+	if !f.Entry && r.forbidden(path) {
+		return "it reads " + filepath.Base(path) + ", which a rule is about"
+	}
 	if !f.Deep || f.Entry && !f.Plain {
 		return ""
 	}
@@ -301,7 +311,7 @@ func (r *harmlessReader) walk(top string, f *CommandFile) (why string) {
 			return skip()
 		case !e.IsDir() && counts && r.forbidden(filepath.ToSlash(p)):
 			why = "it reads " + name + ", which a rule is about"
-		case isSecretName(name) && (counts && !e.IsDir() || e.IsDir() && name[0] == '.'):
+		case (counts && !e.IsDir() || e.IsDir() && name[0] == '.') && isSecretName(name):
 			why = "it reads " + name + ", which may hold keys"
 		case e.Type()&fs.ModeSymlink != 0 && f.Follow && counts:
 			real, err := ResolvePath(p)
@@ -331,8 +341,9 @@ func (r *harmlessReader) forbidden(path string) bool {
 		return false
 	}
 	r.entries -= judgedEntries
+	at := &places{policy: r.rules}
 	return slices.ContainsFunc([]acpv2.ToolKind{acpv2.ToolKindRead, acpv2.ToolKindSearch}, func(k acpv2.ToolKind) bool {
-		v := r.rules.weigh(&Request{Session: r.req.Session, Kind: string(k), Paths: []string{path}, Cwd: r.req.Cwd})
+		v := r.rules.first(&deed{req: &Request{Session: r.req.Session, Kind: string(k), Paths: []string{path}, Cwd: r.req.Cwd}, part: -1, places: at})
 		return v.effect == EffectDeny || v.effect == EffectAsk
 	})
 }

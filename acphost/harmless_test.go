@@ -48,7 +48,7 @@ func TestHarmless(t *testing.T) {
 		t.Fatal(err)
 	}
 	outside := t.TempDir()
-	for name, text := range map[string]string{"a.go": "", "sub/b.go": "", "keys/.env": "", "rest/.git/config": "[remote \"o\"]\n\turl = https://u:secret@h/\n"} {
+	for name, text := range map[string]string{"a.go": "", "sub/b.go": "", "keys/.env": "", "keys/.e\u200cnv": "", "rest/.git/config": "[remote \"o\"]\n\turl = https://u:secret@h/\n"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -67,7 +67,7 @@ func TestHarmless(t *testing.T) {
 	p.Commands = readingParser{}
 	for line, harmless := range map[string]bool{
 		"cat a.go": true, "cat none": true, "cat": true, "cat " + outside + "/f": false, "cat out/f": false, "cat ../x": false,
-		"cat keys/.env": false, "grep *keys": false, "grep *rest": false, "grep *sub": false, "cat a.go >x": false, "unknown a.go": false,
+		"cat keys/.env": false, "grep *keys": false, "grep *rest": false, "grep *sub": false, "cat sub/b.go": false, "cat keys/.e\u200cnv": false, "cat a.go >x": false, "unknown a.go": false,
 		"git a.go": true,
 	} {
 		got := p.Harmless(Request{Kind: "execute", Command: line, Cwd: dir}, dir)

@@ -59,7 +59,7 @@ func (p *Policy) weigh(req *Request) weighing {
 		w := p.first(d)
 		switch {
 		case d.reads && (w.rule == nil || w.effect == EffectAllow):
-		case (d.free || d.mild) && w.rule == nil:
+		case w.rule == nil && (d.free || d.readsOnly()):
 			free, alone = append(free, d), alone && d.free
 		default:
 			allowed = allowed || w.effect == EffectAllow
@@ -151,11 +151,11 @@ func (p *Policy) laterAlways(d *deed, found *rule) bool {
 // command, a file that is read or written by a redirection, or the rest of it.
 type deed struct {
 	req    *Request
-	source string // of the part
-	free   bool   // it needs no rule if another part is allowed
-	mild   bool   // likewise, but not alone: it reads
-	reads  bool   // it needs no rule; rules that deny or ask are about it
-	writes bool   // it writes to a file
+	source string          // of the part
+	free   bool            // it needs no rule if another part is allowed
+	reader *harmlessReader // of the request
+	reads  bool            // it needs no rule; rules that deny or ask are about it
+	writes bool            // it writes to a file
 	also   *Request
 
 	file *CommandWord // that a redirection names
@@ -181,18 +181,19 @@ func (p *Policy) deeds(req *Request) []deed {
 	}
 	var list []deed
 	parsed := whole.line.parsed
+	whole.reader = &harmlessReader{req: req, line: parsed, places: at, entries: maxHarmlessEntries}
+	whole.reader.obey(p)
 	for i := range parsed.Parts {
 		part := &parsed.Parts[i]
 		d := whole
 		d.part, d.source, d.free = i, whole.line.sourceOf(part), whole.line.isFree(part, req, at)
-		d.mild = !d.free && whole.line.readsOnly(part, req, at)
 		if len(part.Words)+len(part.Sets)+len(part.Runs) > 0 {
 			list = append(list, d)
 		}
 		for _, w := range part.Writes {
 			to := fileOf(req, part, w, acpv2.ToolKindEdit)
 			d := d
-			d.req, d.also, d.writes, d.free, d.mild = to, req, true, false, false
+			d.req, d.also, d.writes, d.free = to, req, true, false
 			d.file, d.of, d.all = &w, part, whole.line
 			list = append(list, d)
 		}
@@ -371,18 +372,21 @@ func (l *line) isFree(part *CommandPart, req *Request, at *places) bool {
 	return freeCommands[program]
 }
 
-// readsOnly reports whether a part does nothing but read files below the directory of the request, whatever the
-// settings of that directory say.
-func (l *line) readsOnly(part *CommandPart, req *Request, at *places) bool {
-	if runtime.GOOS == "windows" || !filepath.IsAbs(req.Cwd) || l.parsed.Acts != "" ||
-		part.Harmless == nil || part.Harmless.Settings != "" {
+// readsOnly reports whether a deed is a part that does nothing but read files below the directory of the request,
+// whatever the settings of that directory say.
+func (d *deed) readsOnly() bool {
+	if d.file != nil || d.part < 0 || runtime.GOOS == "windows" || !filepath.IsAbs(d.req.Cwd) || d.line.parsed.Acts != "" {
 		return false
 	}
-	r := &harmlessReader{req: req, line: l.parsed, places: at, entries: maxHarmlessEntries}
-	r.within([]string{req.Cwd})
-	free := *part
-	free.Writes, free.Reads = nil, nil // deeds of their own
-	return r.part(&free, new(Harmless)) == ""
+	part := d.line.parsed.Parts[d.part]
+	if part.Harmless == nil || part.Harmless.Settings != "" {
+		return false
+	}
+	if d.reader.roots == nil {
+		d.reader.within([]string{d.req.Cwd})
+	}
+	part.Writes, part.Reads = nil, nil // deeds of their own
+	return d.reader.part(&part, new(Harmless)) == ""
 }
 
 // isLocal reports whether a variable is by its name one of the line itself, not

@@ -113,11 +113,9 @@ func (r *Request) earlierCommand(was *Request, silent bool) {
 	before, _ := was.Shows()
 	begin := strings.TrimRight(strings.TrimSpace(before), "….") // people may have read the begin of it
 	switch {
-	case !certain && begins(before, now):
+	case !certain && begins(before, now), now == "" && silent && r.Kind == execute:
 		r.Cwd, r.Command, r.CommandUnknown, r.Shown = was.Cwd, was.Command, was.CommandUnknown, was.Shown
 	case now != "" && strings.HasPrefix(now, begin):
-	case now == "" && silent && r.Kind == execute:
-		r.Cwd, r.Command, r.CommandUnknown, r.Shown = was.Cwd, was.Command, was.CommandUnknown, was.Shown
 	case now == "":
 		r.Command, r.CommandUnknown, r.Shown = "", true, before
 	default:

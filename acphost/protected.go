@@ -2,7 +2,6 @@ package acphost
 
 import (
 	"iter"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,10 +36,29 @@ var (
 
 // isSecretName reports whether a name is in the list of those that hold keys.
 func isSecretName(name string) bool {
-	name = strings.ToLower(strings.TrimRight(name, ". "))
-	return !slices.Contains(publicNames, name) && slices.ContainsFunc(secretNames, func(p string) bool {
-		ok, _ := path.Match(p, name)
-		return ok
+	return !slices.Contains(publicNames, strings.ToLower(strings.TrimRight(name, ". "))) && isOneOf(secretNames, asFiled(name))
+}
+
+// asFiled returns a name as file systems may see it: some do not regard case, signs that are not visible, and dots and
+// spaces at the end.
+func asFiled(name string) string {
+	name = strings.Map(func(c rune) rune {
+		if unicode.Is(unicode.Cf, c) {
+			return -1
+		}
+		return c
+	}, name)
+	return strings.ToLower(strings.TrimRight(name, ". "))
+}
+
+// isOneOf reports whether a name is in a list, in which a name may have one star.
+func isOneOf(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(p string) bool {
+		before, after, star := strings.Cut(p, "*")
+		if !star {
+			return name == before
+		}
+		return len(name) >= len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after)
 	})
 }
 
@@ -112,26 +130,13 @@ func protectedIn(path, cwd string) (name, upTo string) {
 	return "", ""
 }
 
-// isProtected reports whether a name, or two with a slash, are in the list. Some file systems do not regard case,
-// signs that are not visible, and dots and spaces at the end.
+// isProtected reports whether a name, or two with a slash, are in the list.
 func isProtected(name string) bool {
-	name = strings.Map(func(c rune) rune {
-		if unicode.Is(unicode.Cf, c) {
-			return -1
-		}
-		return c
-	}, name)
-	name = strings.ToLower(strings.TrimRight(name, ". "))
+	name = asFiled(name)
 	if dir, hook, ok := strings.Cut(name, "/"); ok && dir == "hooks" && slices.Contains(gitHooks, hook) {
 		return true
 	}
-	return slices.ContainsFunc(protectedNames, func(p string) bool {
-		before, after, star := strings.Cut(p, "*")
-		if !star {
-			return name == before
-		}
-		return len(name) >= len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after)
-	})
+	return isOneOf(protectedNames, name)
 }
 
 // allowsProtected reports whether a rule that allows may do so for a request that is about protected files: it

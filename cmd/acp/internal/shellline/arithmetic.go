@@ -1,6 +1,7 @@
 package shellline
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -122,7 +123,8 @@ func harmlessTest(words []word) bool {
 		computes = computes || !w.Open && (hasWhole(testsNumber, w.Text) || hasWhole("-v -R -t", w.Text))
 	}
 	number := func(w word) bool {
-		return !w.Open && isDecimal(strings.TrimPrefix(w.Text, "-")) || w.Open && !w.split && len(w.Pieces) == 1 && w.Pieces[0].Name == "#"
+		w.Text = strings.TrimPrefix(w.Text, "-")
+		return isNumber(w)
 	}
 	if len(list) > 0 && list[0].Text == "!" && !list[0].Open {
 		list = list[1:]
@@ -149,12 +151,12 @@ func harmlessTest(words []word) bool {
 
 // tellsNumber reports whether a command of the shell that takes a number gets one.
 func tellsNumber(words []word) bool {
-	for _, w := range words[1:] {
-		if w.split || !(isDecimal(w.Text) && !w.Open) && !(w.Open && len(w.Pieces) == 1 && w.Pieces[0].Name == "#") {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(words[1:], func(w word) bool { return !isNumber(w) })
+}
+
+// isNumber reports whether a word is one of digits, or what a shell counts.
+func isNumber(w word) bool {
+	return !w.split && (!w.Open && isDecimal(w.Text) || w.Open && len(w.Pieces) == 1 && w.Pieces[0].Name == "#")
 }
 
 // harmlessPrintf reports whether printf prints texts that are not known as texts: of numbers some shells compute the

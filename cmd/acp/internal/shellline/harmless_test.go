@@ -132,6 +132,20 @@ func TestHarmlessRemainder(t *testing.T) {
 	}
 }
 
+// TestHarmlessForbidden: what only reads a file that a rule keeps from being read is not harmless beside what is allowed.
+func TestHarmlessForbidden(t *testing.T) {
+	dir := project(t, true)
+	policy := newPolicy(t, acphost.Rule{Effect: acphost.EffectDeny, Kinds: []string{"read"}, Paths: []string{"**/main.go"}},
+		acphost.Rule{Effect: acphost.EffectAllow, Commands: []string{"go test *"}})
+	for _, line := range []string{"go test ./... ; cat main.go", "go test ./... ; cat main.g?", "go test ./... ; grep -r x ."} {
+		req := request(line)
+		req.Cwd = dir
+		if d := policy.Decide(t.Context(), req); d.Effect == acphost.EffectAllow {
+			t.Errorf("%s: %s", line, d.Reason)
+		}
+	}
+}
+
 // TestHarmlessElsewhere: files on another machine cannot be looked at, so lines that read some are not known as harmless.
 func TestHarmlessElsewhere(t *testing.T) {
 	dir := project(t, false)

@@ -140,11 +140,5 @@ func (p *page) one(name, kind, help string, v float64) {
 
 // number formats a value.
 func number(v float64) string {
-	switch {
-	case math.IsInf(v, 1):
-		return "+Inf"
-	case math.IsInf(v, -1):
-		return "-Inf"
-	}
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }

@@ -134,8 +134,8 @@ commands are known to only read, with exactly these options: ` + "`ls`" + `, ` +
 ` + "`find`" + `, ` + "`sed -n`" + `, ` + "`awk`" + `, ` + "`jq`" + `, ` + "`sort`" + `, ` + "`wc`" + `, ` + "`diff`" + `, ` + "`git status`" + `, ` + "`git log`" + `, ` + "`git diff`" + `, ` + "`go list`" + `,
 ` + "`node --version`" + ` and the like, with ` + "`|`" + `, ` + "`&&`" + `, ` + "`;`" + `, loops and ` + "`$(…)`" + `. It asks nevertheless if
 
-- a rule that denies or asks is about the line, or about a file in a directory that is
-  read as a whole;
+- a rule that denies or asks is about the line, or about reading a file that it reads, also
+  one in a directory that is read as a whole;
 - the line reads anything outside of the session's directories, also through a link, or a
   file that usually holds keys (` + "`.env`" + `, ` + "`id_rsa`" + `, ` + "`*.pem`" + `, ` + "`.npmrc`" + `, ` + "`credentials.json`" + ` …), or
   shows a variable of the environment that is not known to hold none, unlike ` + "`HOME`" + ` or ` + "`PATH`" + `,

@@ -360,7 +360,7 @@ func (o *Options) transcripts(ctx context.Context) error {
 	}
 	part, follower := 0, following()
 	header := s.Header()
-	any, shown, all := false, 0, int64(0)
+	shown, all := 0, int64(0)
 	for {
 		rec, err := s.Record()
 		if err != nil && err != io.EOF {
@@ -371,7 +371,6 @@ func (o *Options) transcripts(ctx context.Context) error {
 				if !wanted(session.ID) {
 					continue
 				}
-				any = true
 				shown++
 				if err := o.printTranscript(header, follower, session); err != nil {
 					return err
@@ -388,7 +387,7 @@ func (o *Options) transcripts(ctx context.Context) error {
 	if f.session == "" && int64(shown) < all {
 		fmt.Fprintf(o.App.Err, "acp: %d of %d sessions are shown, those that changed last; --session ID shows another one\n", shown, all)
 	}
-	if f.session != "" && !any {
+	if f.session != "" && shown == 0 {
 		return exitcode.Errorf(exitcode.Failed, "%s has no session %q", line(s.Name), o.Session)
 	}
 	return nil

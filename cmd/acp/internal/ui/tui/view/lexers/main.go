@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log"
 	"maps"
 	"os"
@@ -172,19 +171,4 @@ func pack(files map[string][]byte) ([]byte, error) {
 		return nil, err
 	}
 	return out.Bytes(), nil
-}
-
-// unpack returns the files of an archive.
-func unpack(data []byte) (map[string][]byte, error) {
-	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return nil, err
-	}
-	files := map[string][]byte{}
-	for _, f := range r.File {
-		if files[f.Name], err = fs.ReadFile(r, f.Name); err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"archive/zip"
+	"bytes"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -30,4 +33,19 @@ func TestFresh(t *testing.T) {
 	if diff := cmp.Diff([]string{"Caddyfile", "Caddyfile Directives", "Go HTML Template", "Haxe", "Raku", "YAML+Jinja"}, left); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// unpack returns the files of an archive.
+func unpack(data []byte) (map[string][]byte, error) {
+	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, f := range r.File {
+		if files[f.Name], err = fs.ReadFile(r, f.Name); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }
