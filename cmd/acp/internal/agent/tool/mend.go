@@ -248,10 +248,9 @@ func (m *mending) rename(in map[string]any, names map[string][]string, s *shape)
 	for _, member := range sortedNames(s.Properties) {
 		for _, other := range append([]string{plainName(member)}, names[member]...) {
 			for _, name := range plain[other] {
-				value, given := in[name]
+				value := in[name]
 				old, known := in[member]
 				switch {
-				case !given:
 				case empty(value) && known, known && reflect.DeepEqual(old, value):
 					delete(in, name)
 				case !known || old == nil:
@@ -271,7 +270,8 @@ func (m *mending) rename(in map[string]any, names map[string][]string, s *shape)
 	return true
 }
 
-// lists gives the members of what is in lists their names.
+// lists gives the members of what is in lists their names. It reports false if one of them would be lost that means
+// something.
 func (m *mending) lists(in map[string]any, s *shape) bool {
 	for list, names := range m.items {
 		p := s.Properties[list]
@@ -287,7 +287,7 @@ func (m *mending) lists(in map[string]any, s *shape) bool {
 		}
 		items, _ := in[list].([]any)
 		for _, item := range items {
-			if o, ok := item.(map[string]any); ok && !m.rename(o, names, p.Items) {
+			if o, ok := item.(map[string]any); ok && (!m.rename(o, names, p.Items) || m.loses(o, p.Items)) {
 				return false
 			}
 		}
@@ -303,11 +303,10 @@ func (m *mending) flatten(in map[string]any, s *shape) bool {
 	}
 	item := map[string]any{}
 	for name, value := range in {
-		if s.Properties[name] == nil || name == m.flat {
+		if s.Properties[name] == nil {
 			item[name] = value
 		}
 	}
-	delete(item, m.flat)
 	if !m.rename(item, m.items[m.flat], p.Items) {
 		return false
 	}
@@ -319,29 +318,25 @@ func (m *mending) flatten(in map[string]any, s *shape) bool {
 	if items, ok := in[m.flat].([]any); in[m.flat] != nil && (!ok || len(items) > 0) {
 		return false // there is a list, too
 	}
-	for name := range item {
-		if p.Items.Properties[name] == nil {
-			delete(item, name)
+	for name := range in {
+		_, left := item[name]
+		switch {
+		case s.Properties[name] != nil:
+		case left && p.Items.Properties[name] == nil:
+			delete(item, name) // it stays beside the list
+		default:
+			delete(in, name)
 		}
 	}
-	in[m.flat] = []any{item} // what stands beside it is not known any more
+	in[m.flat] = []any{item}
 	return true
 }
 
 // fit gives values the form that the schema wants, and leaves out what says nothing or is
 // not known. It reports false if something would be lost that means something.
 func (m *mending) fit(in map[string]any, s *shape) bool {
-	for name, value := range in {
-		if s.Properties[name] != nil || empty(value) {
-			continue
-		}
-		if m.isName(plainName(name), s) {
-			return false // it means a member, which cannot be this
-		}
-		allowed, meant := m.meant[plainName(name)]
-		if meant && !slices.Contains(allowed, strings.ToLower(textOf(value))) {
-			return false
-		}
+	if m.loses(in, s) {
+		return false
 	}
 	fitted, ok := s.fit(in)
 	if !ok {
@@ -351,11 +346,32 @@ func (m *mending) fit(in map[string]any, s *shape) bool {
 	return true
 }
 
-// isName reports whether models mean a member by a name.
-func (m *mending) isName(name string, s *shape) bool {
-	for member, names := range m.names {
-		if s.Properties[member] != nil && slices.Contains(names, name) {
+// loses reports whether something that means something is in an object, and is not known there: another name of a
+// member that it cannot be, a member that belongs elsewhere, as a path in an edit, or what must not be left out.
+func (m *mending) loses(in map[string]any, s *shape) bool {
+	for name, value := range in {
+		if s.Properties[name] != nil || empty(value) {
+			continue
+		}
+		if m.isName(plainName(name)) {
 			return true
+		}
+		allowed, meant := m.meant[plainName(name)]
+		if meant && !slices.Contains(allowed, strings.ToLower(textOf(value))) {
+			return true
+		}
+	}
+	return false
+}
+
+// isName reports whether models mean a member by a name, of the input or of the list whose only item may stand
+// beside it.
+func (m *mending) isName(name string) bool {
+	for _, names := range []map[string][]string{m.names, m.items[m.flat]} {
+		for member, others := range names {
+			if plainName(member) == name || slices.Contains(others, name) {
+				return true
+			}
 		}
 	}
 	return false

@@ -22,6 +22,11 @@ func member(in map[string]any, names ...string) (name string, value any) {
 	return "", nil
 }
 
+// member returns the value of the first member that has a name, or one that models give it.
+func (m *mending) member(in map[string]any, name string) (string, any) {
+	return member(in, append([]string{name}, m.names[name]...)...)
+}
+
 // mendRead reads ranges of lines: their end, a list of both, or 10-20.
 func mendRead(_ *mending, in map[string]any, _ *shape) {
 	pair := func(from, to any) {
@@ -89,9 +94,10 @@ func mendSearch(_ *mending, in map[string]any, s *shape) {
 	}
 }
 
-// mendEdit takes the path out of edits that all have the same one.
-func mendEdit(_ *mending, in map[string]any, s *shape) {
-	name, value := member(in, "edits", "changes", "replacements")
+// mendEdit takes the path out of edits that all have the same one, which is that of the input if it has one.
+// Otherwise the paths stay, and what has them does not fit.
+func mendEdit(m *mending, in map[string]any, s *shape) {
+	name, value := m.member(in, "edits")
 	if name == "" {
 		return
 	}
@@ -100,24 +106,28 @@ func mendEdit(_ *mending, in map[string]any, s *shape) {
 		return
 	}
 	in[name] = list
-	var path any
+	_, path := m.member(in, "path")
+	given := path != nil
 	for _, item := range list.([]any) {
-		n, own := member(item.(map[string]any), "path", "filepath", "file", "filename")
-		if n == "" {
+		n, own := m.member(item.(map[string]any), "path")
+		if path == nil {
+			path = own
+		}
+		if n == "" && !given || n != "" && !reflect.DeepEqual(own, path) {
 			return
 		}
-		if path != nil && !reflect.DeepEqual(path, own) {
-			return
-		}
-		path = own
 	}
-	n, outer := member(in, append([]string{"path"}, pathNames...)...)
-	if n != "" && !reflect.DeepEqual(outer, path) || path == nil {
+	if path == nil {
 		return
 	}
 	for _, item := range list.([]any) {
-		n, _ := member(item.(map[string]any), "path", "filepath", "file", "filename")
-		delete(item.(map[string]any), n)
+		for { // one may be there under several names
+			n, own := m.member(item.(map[string]any), "path")
+			if n == "" || !reflect.DeepEqual(own, path) {
+				break
+			}
+			delete(item.(map[string]any), n)
+		}
 	}
 	in["path"] = path
 }
@@ -173,7 +183,7 @@ var shells = []string{"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/usr/bin/bas
 // mendRun makes a line of the words of a command, and goes to the directory where it is to
 // run.
 func mendRun(m *mending, in map[string]any, _ *shape) {
-	name, value := member(in, append([]string{"command"}, m.names["command"]...)...)
+	name, value := m.member(in, "command")
 	if text, ok := value.(string); ok && strings.HasPrefix(strings.TrimSpace(text), "[") {
 		if list, ok := nested(text); ok { // [ is a command, too, and not JSON
 			value = list
@@ -184,7 +194,7 @@ func mendRun(m *mending, in map[string]any, _ *shape) {
 			in[name] = line
 		}
 	}
-	where, dir := member(in, append([]string{"cwd"}, m.names["cwd"]...)...)
+	where, dir := m.member(in, "cwd")
 	line, isText := in[name].(string)
 	path, isPath := dir.(string)
 	if where == "" || !isText || !isPath || runtime.GOOS == "windows" {
@@ -258,7 +268,7 @@ func single(line string) bool {
 
 // mendPlan reads steps that are texts, with or without a box to tick.
 func mendPlan(m *mending, in map[string]any, _ *shape) {
-	name, value := member(in, append([]string{"steps"}, m.names["steps"]...)...)
+	name, value := m.member(in, "steps")
 	if text, ok := value.(string); ok {
 		if list, ok := nested(text); ok {
 			value = list
@@ -312,7 +322,7 @@ func mendAsk(m *mending, in map[string]any, _ *shape) {
 			}
 		}
 	}
-	name, value := member(in, append([]string{"options"}, m.names["options"]...)...)
+	name, value := m.member(in, "options")
 	list, ok := value.([]any)
 	if !ok {
 		return
