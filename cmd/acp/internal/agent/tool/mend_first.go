@@ -78,18 +78,17 @@ func count(first, last any) (json.Number, bool) {
 	return json.Number(n), true
 }
 
-// mendSearch puts what is said of the case of letters into the pattern.
-func mendSearch(_ *mending, in map[string]any, s *shape) {
-	name, value := member(in, "i", "ignorecase", "caseinsensitive")
-	sense, sensitive := member(in, "casesensitive")
-	if name == "" && sense == "" || s.Properties[name] != nil || s.Properties[sense] != nil {
+// mendSearch puts what is said of the case of letters into the pattern, whichever of its names that has.
+func mendSearch(m *mending, in map[string]any, _ *shape) {
+	_, value := member(in, "i", "ignorecase", "caseinsensitive")
+	_, sensitive := member(in, "casesensitive")
+	if textOf(value) != "true" && textOf(sensitive) != "false" {
 		return
 	}
-	if textOf(value) == "true" || sense != "" && textOf(sensitive) == "false" {
-		if n, pattern := member(in, "pattern", "regex", "query", "regexp", "searchpattern"); n != "" {
-			if text, ok := pattern.(string); ok && !strings.HasPrefix(text, "(?") {
-				in[n] = "(?i)" + text
-			}
+	for _, name := range append([]string{"pattern"}, m.names["pattern"]...) {
+		n, pattern := member(in, name)
+		if text, ok := pattern.(string); ok {
+			in[n] = "(?i)" + text
 		}
 	}
 }
