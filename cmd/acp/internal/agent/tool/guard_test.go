@@ -320,6 +320,52 @@ func TestPatchSecret(t *testing.T) {
 	}
 }
 
+// TestDeleteSecret: a file that has changed is not deleted, and nothing of it is shown or counts as read where reading
+// would be asked about.
+func TestDeleteSecret(t *testing.T) {
+	for name, keep := range map[string]func(b *bench){
+		"outside": func(b *bench) {},
+		"asked":   func(b *bench) { b.ask = "secret" },
+		"asked about reading": func(b *bench) {
+			b.ask, b.askKind = "secret", acp.ToolKindRead
+		},
+		"denied": func(b *bench) { b.deny = "secret" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, use := reading(t)
+			path := filepath.Join(b.cwd, "secret.txt")
+			if name == "outside" {
+				dir, err := filepath.EvalSymlinks(t.TempDir())
+				if err != nil {
+					t.Fatal(err)
+				}
+				path = filepath.Join(dir, "secret.txt")
+			}
+			const now = "old\nKEY=hidden\n"
+			put := func(text string) {
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put("old\n")
+			use(Read, ReadInput{Path: path})
+			put(now)
+			keep(b)
+			res := use(Patch, PatchInput{"*** Begin Patch\n*** Delete File: " + path + "\n*** End Patch"})
+			if data, err := os.ReadFile(path); err != nil || string(data) != now || res.Status != acp.ToolCallStatusFailed {
+				t.Errorf("it is %q, %v: %s", data, err, res.Said)
+			}
+			has(t, res.Said, "has changed since you read it; nothing was deleted")
+			if said := res.Said + res.Text; strings.Contains(said, "hidden") {
+				t.Errorf("it shows %q", said)
+			}
+			if !b.served.File(path, now).Stale() {
+				t.Error("the model counts as knowing what is there")
+			}
+		})
+	}
+}
+
 // TestLentGuard: what somebody types in an editor that lends its files is not overwritten, and
 // a file that is not UTF-8 is not written through it.
 func TestLentGuard(t *testing.T) {

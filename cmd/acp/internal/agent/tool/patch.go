@@ -135,7 +135,7 @@ func relativeTo(dir, path string) string {
 // fits checks a change against the file as it is. What has to be asked about is left to the
 // change itself.
 func fits(env Env, f edit.FilePatch, p place) error {
-	if !p.inside || Restricts(env.Judge(using(acp.ToolKindRead, p))) {
+	if !freely(env, p) {
 		return nil
 	}
 	text, gone, err := current(env, p)
@@ -323,11 +323,15 @@ func remove(ctx context.Context, env Env, p place) Result {
 }
 
 // mayRemove returns why a file must not be deleted: somebody else has changed it since the
-// model has read it. One that it has not read may be deleted.
+// model has read it. One that it has not read may be deleted. Nothing of the file is shown where reading it would be
+// asked about.
 func mayRemove(env Env, p place, before string) error {
 	known := env.Served().File(p.real, before)
 	if !known.Stale() {
 		return nil
+	}
+	if !freely(env, p) {
+		return fmt.Errorf("%s has changed since you read it; nothing was deleted: read it first", p.shown)
 	}
 	err := overwrites(p, before, known)
 	if u, ok := errors.AsType[*unread](err); ok {

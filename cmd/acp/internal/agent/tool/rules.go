@@ -27,18 +27,25 @@ func Using(kind acp.ToolKind, path, real string) acphost.Request {
 	return r
 }
 
+// freely reports whether a place may be read without a question: it is inside, and no rule is about reading it.
+func freely(env Env, p place) bool {
+	return p.inside && !Restricts(env.Judge(using(acp.ToolKindRead, p)))
+}
+
 // permitPlace asks for leave to read a place where that is needed: outside the session's directories,
 // and where a rule wants it.
 func (c *call) permitPlace(p place) error {
-	req := using(acp.ToolKindRead, p)
-	if p.inside && !Restricts(c.env.Judge(req)) {
+	if freely(c.env, p) {
 		return nil
 	}
 	ask := acp.Permission{Title: "Read " + p.path + "?"}
 	if !p.inside {
 		ask.Description = "It is outside the directories of this session."
 	}
-	return c.permit(Question{Permission: ask, About: AboutRead, Always: "reading outside the session's directories", Request: req})
+	return c.permit(Question{
+		Permission: ask, About: AboutRead, Always: "reading outside the session's directories",
+		Request: using(acp.ToolKindRead, p),
+	})
 }
 
 // permitSearch asks for leave to search the session's directories where a rule wants it. Rules about
