@@ -153,7 +153,7 @@ func (c *call) change(p place, make maker) (string, error) {
 	return c.say(said, p, r, created), nil
 }
 
-// revise returns what a file becomes. What a refusal shows, the model knows.
+// revise returns what a file becomes.
 func (c *call) revise(p place, before string, created bool, make maker) (revision, error) {
 	if !created {
 		if err := writable(p); err != nil {
@@ -161,13 +161,18 @@ func (c *call) revise(p place, before string, created bool, make maker) (revisio
 		}
 	}
 	r, err := make(before, created)
-	if refusal, ok := errors.AsType[*edit.Refusal](err); ok && refusal.Near != nil {
-		c.env.Served().Show(p.real, before, refusal.Near.Shown()...)
+	return r, shows(c.env, p, before, err)
+}
+
+// shows returns why a file is left as it is. What of its text that shows, the model knows from now on.
+func shows(env Env, p place, text string, err error) error {
+	if r, ok := errors.AsType[*edit.Refusal](err); ok && r.Near != nil {
+		env.Served().Show(p.real, text, r.Near.Shown()...)
 	}
-	if refusal, ok := errors.AsType[*unread](err); ok {
-		c.env.Served().Show(p.real, before, refusal.shown...)
+	if u, ok := errors.AsType[*unread](err); ok {
+		env.Served().Show(p.real, text, u.shown...)
 	}
-	return r, err
+	return err
 }
 
 // write writes a file, and remembers that.
@@ -281,11 +286,7 @@ func changedMeanwhile(p place) error {
 func (c *call) current(p place) (text string, missing bool, err error) { return current(c.env, p) }
 
 func current(env Env, p place) (text string, missing bool, err error) {
-	if f := env.Files(); f != nil {
-		text, _, err = f.Read(env.Output(), p.path)
-	} else {
-		text, err = env.Output().ReadFile(p.path)
-	}
+	text, _, err = readText(env, p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", true, nil
 	}

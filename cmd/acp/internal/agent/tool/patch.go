@@ -155,10 +155,7 @@ func fits(env Env, f edit.FilePatch, p place) error {
 	if f.Do == edit.Update || len(f.Hunks) > 0 {
 		now, err := hunks(env, text, f, p)
 		if err != nil {
-			if r, ok := errors.AsType[*edit.Refusal](err); ok && r.Near != nil {
-				env.Served().Show(p.real, text, r.Near.Shown()...)
-			}
-			return err
+			return shows(env, p, text, err)
 		}
 		if f.Do == edit.Delete && strings.TrimSpace(now.after) != "" {
 			return fmt.Errorf("%s has more lines than the patch deletes: write *** Delete File: %s alone to delete it all the same", p.shown, p.shown)
@@ -333,11 +330,7 @@ func mayRemove(env Env, p place, before string) error {
 	if !freely(env, p) {
 		return fmt.Errorf("%s has changed since you read it; nothing was deleted: read it first", p.shown)
 	}
-	err := overwrites(p, before, known)
-	if u, ok := errors.AsType[*unread](err); ok {
-		env.Served().Show(p.real, before, u.shown...)
-	}
-	return err
+	return shows(env, p, before, overwrites(p, before, known))
 }
 
 func (c *call) remove(p place) (string, error) {

@@ -140,7 +140,7 @@ func (c *call) showFile(p place, in *ReadInput) (string, error) {
 	if image, err := readImage(p.path); image != nil || err != nil {
 		return c.showImage(p, image, err)
 	}
-	text, stale, err := c.readText(p)
+	text, stale, err := readText(c.env, p)
 	if err != nil {
 		return "", err
 	}
@@ -189,11 +189,11 @@ func (c *call) showPart(name, language string, p *part) string {
 }
 
 // readText returns the text of a file, and whether the client shows another.
-func (c *call) readText(p place) (text string, stale bool, err error) {
-	if f := c.env.Files(); f != nil {
-		return f.Read(c.env.Output(), p.path)
+func readText(env Env, p place) (text string, stale bool, err error) {
+	if f := env.Files(); f != nil {
+		return f.Read(env.Output(), p.path)
 	}
-	text, err = c.env.Output().ReadFile(p.path)
+	text, err = env.Output().ReadFile(p.path)
 	return text, false, err
 }
 
