@@ -36,11 +36,10 @@ func revised(after string, changes []edit.Change) revision {
 	r := revision{after: after}
 	var where []string
 	for i, c := range changes {
-		lines := make([]string, 0, len(c.At))
+		lines := named(c.At)
 		r.places = append(r.places, c.At...)
 		for _, l := range c.At {
 			r.at = append(r.at, uint32(l.From))
-			lines = append(lines, lineNumbers(l))
 		}
 		if c.How == edit.Already || c.How == edit.Nothing {
 			lines = []string{fmt.Sprintf("line %d", c.Line)}
@@ -54,8 +53,6 @@ func revised(after string, changes []edit.Change) revision {
 		case i == maxWhere:
 			where = append(where, fmt.Sprintf("%d more", len(changes)-i))
 			continue
-		case len(lines) > maxWhere:
-			lines = append(lines[:maxWhere], fmt.Sprintf("%d more places", len(lines)-maxWhere))
 		}
 		said := strings.Join(lines, ", ")
 		if note := c.Note(); note != "" {
@@ -65,6 +62,18 @@ func revised(after string, changes []edit.Change) revision {
 	}
 	r.where = strings.Join(where, ", ")
 	return r
+}
+
+// named names places by their lines: maxWhere of them, and how many more there are.
+func named(at []served.Range) []string {
+	var all []string
+	for _, l := range at[:min(len(at), maxWhere)] {
+		all = append(all, lineNumbers(l))
+	}
+	if more := len(at) - len(all); more > 0 {
+		all = append(all, fmt.Sprintf("%d more places", more))
+	}
+	return all
 }
 
 // lineNumbers names some lines.
@@ -219,14 +228,7 @@ func (c *call) store(p place, before string, created bool, text string) error {
 // now.
 func (c *call) say(said string, p place, r revision, created bool) string {
 	if r.where == "" && !created {
-		var where []string
-		for _, l := range r.places[:min(len(r.places), maxWhere)] {
-			where = append(where, lineNumbers(l))
-		}
-		if more := len(r.places) - len(where); more > 0 {
-			where = append(where, fmt.Sprintf("%d more places", more))
-		}
-		r.where = strings.Join(where, ", ")
+		r.where = strings.Join(named(r.places), ", ")
 	}
 	if r.where != "" {
 		said += ": " + r.where
@@ -321,10 +323,7 @@ func overwrites(p place, before string, known *served.File) error {
 	case known.Lost() || known.Stale():
 		u.changed = true
 	case len(known.Seen()) > 0:
-		for _, l := range known.Seen()[:min(len(known.Seen()), maxWhere)] {
-			u.seen = append(u.seen, lineNumbers(l))
-		}
-		u.of = known.Lines()
+		u.seen, u.of = named(known.Seen()), known.Lines()
 	}
 	if u.difference == "" && len(before) <= maxDifference && !binary(before) {
 		u.text, u.shown = before, []served.Range{{From: 1, N: prose.Lines(before)}}

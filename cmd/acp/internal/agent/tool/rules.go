@@ -48,15 +48,17 @@ func (c *call) permitPlace(p place) error {
 	})
 }
 
-// permitSearch asks for leave to search the session's directories where a rule wants it. Rules about
-// files in there are for those files.
-func (c *call) permitSearch() error {
+// permitSearch asks for leave to search the session's directories where a rule wants it, and returns the verdict.
+// Rules about files in there are for those files.
+func (c *call) permitSearch() (acphost.Verdict, error) {
 	req := acphost.Request{Title: "Search", Kind: string(acp.ToolKindSearch), Paths: c.env.Roots()}
-	if !Restricts(c.env.Judge(req)) {
-		return nil
+	v := c.env.Judge(req)
+	if !Restricts(v) {
+		return v, nil
 	}
-	return c.permit(Question{
-		Permission: acp.Permission{Title: "Search the files of the session?"}, About: AboutSearch, Always: "searching", Request: req,
+	return v, c.permit(Question{
+		Permission: acp.Permission{Title: "Search the files of the session?"},
+		About:      AboutSearch, Always: "searching", Request: req,
 	})
 }
 
@@ -65,8 +67,8 @@ func (c *call) permitSearch() error {
 func (c *call) permitSearchOf(p place) error {
 	var all acphost.Verdict
 	if p.inside {
-		all = c.env.Judge(acphost.Request{Title: "Search", Kind: string(acp.ToolKindSearch), Paths: c.env.Roots()})
-		if err := c.permitSearch(); err != nil {
+		var err error
+		if all, err = c.permitSearch(); err != nil {
 			return err
 		}
 	}

@@ -73,7 +73,8 @@ func newScope(env Env, path, glob string, ignored bool) (*scope, error) {
 // permit asks for leave to look at the scope where that is needed.
 func (s *scope) permit(c *call) error {
 	if s.in.path == "" {
-		return c.permitSearch()
+		_, err := c.permitSearch()
+		return err
 	}
 	if err := c.permitSearchOf(s.in); err != nil {
 		return err
