@@ -38,10 +38,7 @@ func calmOf(ctx context.Context, env Env, line, dir string) *calm {
 			roots = append(roots, real)
 		}
 	}
-	base := env.Keys().Environ()
-	if base == nil {
-		base = os.Environ()
-	}
+	base := environ(env.Keys())
 	if !slices.ContainsFunc(base, func(e string) bool { return strings.HasPrefix(e, "PATH=") }) {
 		return nil
 	}
@@ -80,16 +77,12 @@ func (c *calm) set(vars ...string) {
 	}
 }
 
-// apply returns a command that runs with what keeps it harmless.
+// apply returns a command, which has an environment of its own, that runs with what keeps it harmless.
 func (c *calm) apply(e acp.Exec) acp.Exec {
 	if c == nil {
 		return e
 	}
-	base := e.Environ
-	if base == nil {
-		base = os.Environ()
-	}
-	e.Environ = slices.DeleteFunc(slices.Clone(base), func(v string) bool {
+	e.Environ = slices.DeleteFunc(slices.Clone(e.Environ), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.ContainsFunc(c.without, func(w string) bool {
 			begin, star := strings.CutSuffix(w, "*")

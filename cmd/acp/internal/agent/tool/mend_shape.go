@@ -37,15 +37,20 @@ func shapeOf(schema json.RawMessage) *shape {
 // parse reads a JSON text. Characters in its strings that JSON wants escaped may be as they
 // are.
 func parse(text []byte) (any, bool) {
-	for _, text := range [][]byte{text, escaping(text)} {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber()
-		var value any
-		if d.Decode(&value) == nil && !d.More() {
-			return value, true
-		}
+	if value, ok := decoded(text); ok {
+		return value, true
 	}
-	return nil, false
+	return decoded(escaping(text))
+}
+
+// decoded reads a JSON text as it is.
+func decoded(text []byte) (value any, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&value) != nil || d.More() {
+		return nil, false
+	}
+	return value, true
 }
 
 // escaping returns a JSON text with escapes for line ends and tabs in its strings.
@@ -312,7 +317,6 @@ func Wrong(t Tool, input json.RawMessage) string {
 		return ""
 	}
 	if o, isObject := value.(map[string]any); isObject { // what is in a text is looked at, too
-		value = o
 		for name, p := range s.Properties {
 			if fitted, ok := p.fit(o[name]); ok && p.Type == "array" {
 				o[name] = fitted

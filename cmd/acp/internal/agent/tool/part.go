@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 )
 
@@ -35,10 +36,7 @@ type part struct {
 // the first line, and for all that there are. With a column above 0 it is the line from
 // alone, from that character on.
 func partOf(text string, from, count, column uint32, bytes int) part {
-	p := part{first: int(max(from, 1)), total: strings.Count(text, "\n")}
-	if text != "" && text[len(text)-1] != '\n' {
-		p.total++
-	}
+	p := part{first: int(max(from, 1)), total: prose.Lines(text)}
 	p.last = p.first - 1
 	if p.first > p.total {
 		return p

@@ -48,9 +48,7 @@ func locate(env Env, name string) (place, error) {
 		if err != nil {
 			continue
 		}
-		if rel, err := filepath.Rel(root, real); err == nil && filepath.IsLocal(rel) {
-			p.inside = true
-		}
+		p.inside = p.inside || below(root, real)
 	}
 	return p, nil
 }

@@ -123,7 +123,7 @@ func readable(env Env, name string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
+	if !below(root, real) {
 		return place{}, Misusef("%s is not a file of the skill", prose.OneLine(name, 200))
 	}
 	return place{path: path, real: real, shown: prose.OneLine(name, 200), inside: true}, nil

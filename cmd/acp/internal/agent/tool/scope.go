@@ -134,7 +134,7 @@ func (s *scope) one(visit func(worker int, path string)) error {
 // base returns the directory of the session that a directory is in, or itself.
 func (s *scope) base(dir string) string {
 	for _, root := range s.env.Roots() {
-		if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {
+		if below(root, dir) {
 			return root
 		}
 	}
