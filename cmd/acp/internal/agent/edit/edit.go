@@ -46,17 +46,15 @@ const (
 	Indentation How = "indentation"
 	Quotes      How = "quotes"
 	Already     How = "already applied" // the session has made this edit, and its place is as it was left
-	Nothing     How = "nothing"         // the edit changes nothing
 )
 
 // A Change is what an edit did.
 type Change struct {
-	How    How
-	Line   int // at which the first place begins, counted from 1 in the text before this edit
-	Places int
-	Shift  int            // by how many columns the file is indented more than the old text
-	At     []served.Range // what has changed, in the text after all edits; the lines of one that removes lines are none
-	edit   Edit
+	How   How
+	Line  int            // at which the first place begins, counted from 1 in the text before this edit
+	Shift int            // by how many columns the file is indented more than the old text
+	At    []served.Range // what has changed, in the text after all edits; the lines of one that removes lines are none
+	edit  Edit
 }
 
 // Note says how an old text was found, if not as it was written.
@@ -66,8 +64,6 @@ func (c Change) Note() string {
 		return ""
 	case c.How == Already:
 		return "you have made this edit already"
-	case c.How == Nothing:
-		return "nothing was to be changed"
 	case c.Shift != 0:
 		return fmt.Sprintf("indentation differed by %d", max(c.Shift, -c.Shift))
 	case c.How == Quotes:
@@ -263,5 +259,5 @@ func apply(text string, e Edit, known knowledge) (string, Change, *Refusal) {
 		done = p.to
 	}
 	b.WriteString(text[done:])
-	return b.String(), Change{How: how, Line: f.lineAt(found[0].from), Places: len(found), Shift: found[0].shift}, nil
+	return b.String(), Change{How: how, Line: f.lineAt(found[0].from), Shift: found[0].shift}, nil
 }

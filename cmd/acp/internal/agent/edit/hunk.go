@@ -124,7 +124,7 @@ func applyHunk(text string, h Hunk, last spot, same int, known *served.File) (af
 		}
 		now.core = p.from + strings.LastIndex(strings.TrimSuffix(after[p.from:now.core], "\n"), "\n") + 1
 	}
-	return after, Change{How: s.how, Line: f.lineAt(p.from), Places: 1, Shift: p.shift}, now, nil
+	return after, Change{How: s.how, Line: f.lineAt(p.from), Shift: p.shift}, now, nil
 }
 
 // offsetOf returns where a line begins, counted from 0, or the end of the text.
@@ -163,7 +163,7 @@ func (f *file) insert(h Hunk, last spot) (after string, c Change, now spot, refu
 	is := strings.ReplaceAll(strings.Join(h.New, "\n")+"\n", "\n", f.end)
 	line := 1 + strings.Count(f.text[:at], "\n")
 	now = spot{at + len(is), at + len(is)}
-	return f.text[:at] + is + f.text[at:], Change{How: Exact, Line: line, Places: 1}, now, nil
+	return f.text[:at] + is + f.text[at:], Change{How: Exact, Line: line}, now, nil
 }
 
 // A seeker looks for the place of a hunk.

@@ -41,7 +41,7 @@ func revised(after string, changes []edit.Change) revision {
 		for _, l := range c.At {
 			r.at = append(r.at, uint32(l.From))
 		}
-		if c.How == edit.Already || c.How == edit.Nothing {
+		if c.How == edit.Already {
 			lines = []string{fmt.Sprintf("line %d", c.Line)}
 			r.at = append(r.at, uint32(max(1, c.Line)))
 		} else {
