@@ -145,14 +145,14 @@ func (f *File) Known() (string, bool) {
 // At returns what the model knows of a file that has a text now. Lines of it that somebody
 // has changed are gone.
 func (f *File) At(text string) *File {
+	if f != nil && f.loaded && f.text == text {
+		return f
+	}
 	sum := Sum(text)
 	switch {
 	case f == nil:
 		return &File{text: text, loaded: true, sum: sum, of: lines(text)}
 	case f.sum == sum:
-		if f.loaded {
-			return f
-		}
 		g := *f
 		g.text, g.loaded, g.of = text, true, lines(text)
 		return &g
