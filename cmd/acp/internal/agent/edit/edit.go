@@ -238,11 +238,7 @@ func apply(text string, e Edit, known knowledge) (string, Change, *Refusal) {
 		return "", Change{}, refusal
 	}
 	if len(found) > 1 && !e.All {
-		r := &Refusal{Reason: Ambiguous, How: how}
-		for _, p := range found {
-			r.Lines = append(r.Lines, f.lineAt(p.from))
-		}
-		return "", Change{}, r
+		return "", Change{}, f.ambiguous(found, how, "")
 	}
 	var b strings.Builder
 	done := 0
@@ -260,4 +256,14 @@ func apply(text string, e Edit, known knowledge) (string, Change, *Refusal) {
 	}
 	b.WriteString(text[done:])
 	return b.String(), Change{How: how, Line: f.lineAt(found[0].from), Shift: found[0].shift}, nil
+}
+
+// ambiguous refuses an old text that is in several places, found in a way. The @@ line of a patch that does not tell
+// them apart is "" if there is none.
+func (f *file) ambiguous(found []place, how How, anchor string) *Refusal {
+	r := &Refusal{Reason: Ambiguous, How: how, Anchor: anchor}
+	for _, p := range found {
+		r.Lines = append(r.Lines, f.lineAt(p.from))
+	}
+	return r
 }

@@ -74,6 +74,14 @@ func (h Hunk) edit() Edit {
 	return e
 }
 
+// anchor is the last of the @@ lines; "" if there is none.
+func (h Hunk) anchor() string {
+	if len(h.After) == 0 {
+		return ""
+	}
+	return h.After[len(h.After)-1]
+}
+
 // A spot is where a hunk was made: up to core it has changed the text, up to end it has
 // named it.
 type spot struct{ core, end int }
@@ -96,14 +104,7 @@ func applyHunk(text string, h Hunk, last spot, same int, known *served.File) (af
 		return text, Change{How: Already, Line: s.made.From}, spot{at, at}, nil
 	}
 	if len(found) > 1 && len(found) != same {
-		refusal = &Refusal{Reason: Ambiguous, How: s.how}
-		if len(h.After) > 0 {
-			refusal.Anchor = h.After[len(h.After)-1]
-		}
-		for _, p := range found {
-			refusal.Lines = append(refusal.Lines, f.lineAt(p.from))
-		}
-		return "", c, now, refusal
+		return "", c, now, f.ambiguous(found, s.how, h.anchor())
 	}
 	p := found[0]
 	if h.idle() {
@@ -151,7 +152,7 @@ func (f *file) insert(h Hunk, last spot) (after string, c Change, now spot, refu
 			anchors = slices.DeleteFunc(anchors, func(i int) bool { return f.lines[i].from < last.core })
 		}
 		if len(anchors) != 1 {
-			refusal = &Refusal{Reason: Ambiguous, How: Exact, Anchor: h.After[len(h.After)-1]}
+			refusal = &Refusal{Reason: Ambiguous, How: Exact, Anchor: h.anchor()}
 			for _, i := range anchors {
 				refusal.Lines = append(refusal.Lines, i+1)
 			}
@@ -220,11 +221,7 @@ func (s *seeker) places(last spot) ([]place, *Refusal) {
 	if i := anchors[len(anchors)-1]; len(all) == 1 && !s.f.opens(i) && all[0].from > s.f.lines[anchors[0]].from {
 		return all, nil
 	}
-	r := &Refusal{Reason: Ambiguous, How: s.how, Anchor: s.h.After[len(s.h.After)-1]}
-	for _, p := range all {
-		r.Lines = append(r.Lines, s.f.lineAt(p.from))
-	}
-	return nil, r
+	return nil, s.f.ambiguous(all, s.how, s.h.anchor())
 }
 
 // after returns the places that come after the hunk before; if there are none, those in what
@@ -271,7 +268,7 @@ func (s *seeker) allows(made served.Range) bool {
 
 // named returns the first place that belongs to each anchor, or that has it among its lines.
 func (s *seeker) named(anchors []int, all []place) []place {
-	last := folded(s.h.After[len(s.h.After)-1])
+	last := folded(s.h.anchor())
 	var found []place
 	for _, i := range anchors {
 		at := s.f.lines[i].from
