@@ -123,18 +123,11 @@ func diffName(name, known string) string {
 
 // diffHunks reads the places of a file of a diff.
 func (p *patchParser) diffHunks(f *FilePatch) error {
-	r := &hunkReader{p: p}
-	for !p.over() && !isDiff(p.lines[p.at+1:]) {
-		p.at++
-		if err := r.line(p.lines[p.at]); err != nil {
-			return err
-		}
-	}
-	r.trim()
-	if err := r.flush(); err != nil {
+	var err error
+	f.Hunks, err = p.update(func() bool { return p.over() || isDiff(p.lines[p.at+1:]) })
+	if err != nil {
 		return err
 	}
-	f.Hunks = r.all
 	switch {
 	case f.Do == Add:
 		var b strings.Builder

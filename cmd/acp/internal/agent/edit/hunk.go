@@ -95,6 +95,7 @@ func applyHunk(text string, h Hunk, last spot, same int, known *served.File) (af
 	}
 	e := h.edit()
 	s := &seeker{f: f, h: h, e: e, known: knowledge{File: known, anchored: len(h.After) > 0}}
+	s.anchors, s.missing = f.anchors(h.After)
 	found, refusal := s.places(last)
 	if refusal != nil {
 		return "", c, now, refusal
@@ -174,6 +175,9 @@ type seeker struct {
 	e   Edit
 	how How // in which way it was found
 
+	anchors []int  // the lines that the @@ lines name
+	missing string // the @@ line that names none
+
 	known knowledge
 	made  *served.Range // where the same was done before
 }
@@ -203,22 +207,21 @@ func (s *seeker) places(last spot) ([]place, *Refusal) {
 		}
 	}
 	next := s.after(all, last)
-	anchors, missing := s.f.anchors(s.h.After)
 	if len(s.h.After) == 0 {
 		return next, nil
 	}
-	named := s.named(anchors, next)
+	named := s.named(next)
 	if len(named) == 0 {
-		named = s.named(anchors, all)
+		named = s.named(all)
 	}
 	switch {
 	case len(named) > 0:
 		return named, nil
-	case missing != "":
-		return nil, s.f.unanchored(missing)
+	case s.missing != "":
+		return nil, s.f.unanchored(s.missing)
 	}
 	// An anchor that begins nothing is a line somewhere before the place.
-	if i := anchors[len(anchors)-1]; len(all) == 1 && !s.f.opens(i) && all[0].from > s.f.lines[anchors[0]].from {
+	if i := s.anchors[len(s.anchors)-1]; len(all) == 1 && !s.f.opens(i) && all[0].from > s.f.lines[s.anchors[0]].from {
 		return all, nil
 	}
 	return nil, s.f.ambiguous(all, s.how, s.h.anchor())
@@ -246,8 +249,8 @@ func (s *seeker) all() ([]place, *Refusal) {
 	if s.how, s.made = how, made; refusal == nil {
 		return found, nil
 	}
-	if _, missing := s.f.anchors(s.h.After); missing != "" && refusal.Reason == Missing {
-		return nil, s.f.unanchored(missing)
+	if s.missing != "" && refusal.Reason == Missing {
+		return nil, s.f.unanchored(s.missing)
 	}
 	return nil, refusal
 }
@@ -258,19 +261,18 @@ func (s *seeker) allows(made served.Range) bool {
 	if len(s.h.After) == 0 {
 		return true
 	}
-	anchors, missing := s.f.anchors(s.h.After)
-	if missing != "" {
-		return slices.ContainsFunc(s.h.Old, func(l string) bool { return strings.Contains(folded(l), folded(missing)) })
+	if s.missing != "" {
+		return slices.ContainsFunc(s.h.Old, func(l string) bool { return strings.Contains(folded(l), folded(s.missing)) })
 	}
 	line := min(made.From-1, len(s.f.lines)-1)
-	return slices.ContainsFunc(anchors, func(i int) bool { return i <= line && s.f.within(i, line) })
+	return slices.ContainsFunc(s.anchors, func(i int) bool { return i <= line && s.f.within(i, line) })
 }
 
 // named returns the first place that belongs to each anchor, or that has it among its lines.
-func (s *seeker) named(anchors []int, all []place) []place {
+func (s *seeker) named(all []place) []place {
 	last := folded(s.h.anchor())
 	var found []place
-	for _, i := range anchors {
+	for _, i := range s.anchors {
 		at := s.f.lines[i].from
 		n := sort.Search(len(all), func(n int) bool { return all[n].to > at })
 		for ; n < len(all) && all[n].from <= at; n++ {

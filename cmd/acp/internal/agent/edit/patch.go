@@ -272,7 +272,7 @@ func (p *patchParser) file(l string) error {
 	case "add":
 		f.Text, err = p.added()
 	case "delete":
-		f.Hunks, err = p.update()
+		f.Hunks, err = p.update(p.over)
 	case "update", "move":
 		f.Do = Update
 		if from, to, ok := strings.Cut(path, "->"); ok && do == "move" {
@@ -285,7 +285,7 @@ func (p *patchParser) file(l string) error {
 			return p.fail("it is not said where %s goes: add the line *** Move to: PATH", f.Path)
 		}
 		p.names()
-		f.Hunks, err = p.update()
+		f.Hunks, err = p.update(p.over)
 		if err == nil && idle(f.Hunks) && f.To == "" {
 			err = p.fail("the update of %s changes nothing: add lines that begin with - or +", f.Path)
 		}
@@ -382,10 +382,10 @@ func (p *patchParser) added() (string, error) {
 	return b.String(), nil
 }
 
-// update reads the places of a file that is updated.
-func (p *patchParser) update() ([]Hunk, error) {
+// update reads the places of a file that is updated, which are over at the line after that which is read.
+func (p *patchParser) update(over func() bool) ([]Hunk, error) {
 	h := &hunkReader{p: p}
-	for !p.over() {
+	for !over() {
 		p.at++
 		if err := h.line(p.lines[p.at]); err != nil {
 			return nil, err
@@ -393,7 +393,8 @@ func (p *patchParser) update() ([]Hunk, error) {
 	}
 	// Empty lines before the next file are none of the update's.
 	h.trim()
-	return h.all, h.flush()
+	err := h.flush()
+	return h.all, err
 }
 
 // A hunkReader reads the places of an update, line by line.
