@@ -1,7 +1,6 @@
 package edit
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +43,7 @@ func (p *patchParser) diffs() (*Patch, error) {
 	return p.done()
 }
 
-var gitNames = regexp.MustCompile(`^diff --git "?a/(.+?)"? "?b/(.+?)"?$`)
+var gitNames = expression(`^diff --git "?a/(.+?)"? "?b/(.+?)"?$`)
 
 // diffFile reads what a diff says of one file. The line that is read is its first.
 func (p *patchParser) diffFile() error {
@@ -53,7 +52,7 @@ func (p *patchParser) diffFile() error {
 	}
 	f := FilePatch{Do: Update}
 	was, is, moves := "", "", false
-	if m := gitNames.FindStringSubmatch(p.lines[p.at]); m != nil {
+	if m := gitNames().FindStringSubmatch(p.lines[p.at]); m != nil {
 		was, is, moves = m[1], m[2], m[1] != m[2]
 	}
 	p.at--

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 )
@@ -72,6 +73,11 @@ func ParsePatch(text string) (*Patch, error) {
 	return p.parse()
 }
 
+// expression returns a regular expression that is compiled when it is first wanted: few runs read a patch.
+func expression(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 // A patchParser reads a patch line by line.
 type patchParser struct {
 	lines []string
@@ -116,7 +122,7 @@ func (p *patchParser) end() {
 	}
 	words := map[string]bool{"```": true, "~~~": true}
 	for _, l := range p.lines[:p.at] {
-		if m := heredoc.FindStringSubmatch(l); m != nil {
+		if m := heredoc().FindStringSubmatch(l); m != nil {
 			words[m[1]] = true
 		}
 	}
@@ -127,7 +133,7 @@ func (p *patchParser) end() {
 	p.lines = p.lines[:n]
 }
 
-var heredoc = regexp.MustCompile(`<<-?\s*['"]?([^\s'"<>|&;()]+)['"]?`)
+var heredoc = expression(`<<-?\s*['"]?([^\s'"<>|&;()]+)['"]?`)
 
 // marker returns what a line of three stars and some words says, in lower case; "" if it is
 // not one.
@@ -139,7 +145,7 @@ func marker(l string) string {
 	return strings.ToLower(strings.Join(strings.Fields(rest), " "))
 }
 
-var sections = regexp.MustCompile(
+var sections = expression(
 	`(?i)^\*\*\*\s*(` + strings.Join(slices.Sorted(maps.Keys(sectionWords)), "|") + `)\s+file:\s*(.*)$`)
 
 // sectionWords are those that a section begins with, and what they mean.
@@ -150,18 +156,18 @@ var sectionWords = map[string]string{
 
 // section reads the first line of what happens to a file.
 func section(l string) (do, path string, ok bool) {
-	m := sections.FindStringSubmatch(strings.TrimRight(l, " \t"))
+	m := sections().FindStringSubmatch(strings.TrimRight(l, " \t"))
 	if m == nil {
 		return "", "", false
 	}
 	return sectionWords[strings.ToLower(m[1])], unquoted(m[2]), true
 }
 
-var moved = regexp.MustCompile(`(?i)^\*\*\*\s*(?:(?:move|rename)d?\s+to|to|move\s+file):\s*(.*)$`)
+var moved = expression(`(?i)^\*\*\*\s*(?:(?:move|rename)d?\s+to|to|move\s+file):\s*(.*)$`)
 
 // movedTo reads a line that says where a file goes.
 func movedTo(l string) (string, bool) {
-	m := moved.FindStringSubmatch(strings.TrimRight(l, " \t"))
+	m := moved().FindStringSubmatch(strings.TrimRight(l, " \t"))
 	if m == nil || strings.Contains(m[1], "->") {
 		return "", false
 	}
@@ -425,7 +431,7 @@ func (r *hunkReader) trim() {
 	}
 }
 
-var lineNumbers = regexp.MustCompile(`^@@+[ \t]*-\d+(?:,\d+)?(?:[ \t]+\+\d+(?:,\d+)?)?[ \t]*(?:@@+)?(.*)$`)
+var lineNumbers = expression(`^@@+[ \t]*-\d+(?:,\d+)?(?:[ \t]+\+\d+(?:,\d+)?)?[ \t]*(?:@@+)?(.*)$`)
 
 // line reads a line of a place.
 func (r *hunkReader) line(l string) error {
@@ -474,7 +480,7 @@ func (r *hunkReader) line(l string) error {
 // anchor reads a line that begins with @@.
 func (r *hunkReader) anchor(l string) {
 	say := strings.TrimPrefix(l, "@@")
-	if m := lineNumbers.FindStringSubmatch(l); m != nil {
+	if m := lineNumbers().FindStringSubmatch(l); m != nil {
 		r.h.After, r.h.Numbered, say = nil, true, m[1]
 	}
 	say = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(say), "@@"))
