@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -328,9 +327,9 @@ func (m *Models) played(file string) (model.Model, error) {
 func (m *Models) info(p *Provider, id string) model.Info {
 	info := model.Info{Provider: p.Name, ID: id, Name: id, Images: true, Parallel: true, Efforts: p.Efforts, Local: p.Local}
 	m.known().describe(&info)
-	if _, name, _ := strings.Cut("/"+id, "/openai/"); patches().MatchString(id) || patches().MatchString(name) {
+	if _, name, _ := strings.Cut("/"+id, "/openai/"); begins(patches, id, name) {
 		info.Edit = model.EditPatch
-		info.Texts = p.API == Responses && (texts.MatchString(id) || texts.MatchString(name))
+		info.Texts = p.API == Responses && begins(texts, id, name)
 	}
 	if p.own != nil && p.own.Context > 0 {
 		info.Context, info.Verified = p.own.Context, true
@@ -338,11 +337,18 @@ func (m *Models) info(p *Provider, id string) model.Info {
 	return info
 }
 
-// patches are the models that were trained on patches.
-var patches = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(gpt-5|gpt-4\.1|o3|o4-|codex)`) })
+// patches are the beginnings of the names of models that were trained on patches.
+var patches = []string{"gpt-5", "gpt-4.1", "o3", "o4-", "codex"}
 
 // texts are those of them for which a tool may take its input as a text.
-var texts = regexp.MustCompile(`^(gpt-5|codex)`)
+var texts = []string{"gpt-5", "codex"}
+
+// begins reports whether one of some names begins with one of some texts.
+func begins(with []string, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return slices.ContainsFunc(with, func(w string) bool { return strings.HasPrefix(name, w) })
+	})
+}
 
 // make returns a model of a provider.
 func (m *Models) make(p *Provider, info model.Info, key, from string) (model.Model, error) {

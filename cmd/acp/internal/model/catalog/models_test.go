@@ -264,6 +264,12 @@ func TestTexts(t *testing.T) {
 		"openai/gpt-5.5":            {Edit: model.EditPatch, Texts: true},
 		"openai/gpt-4.1":            {Edit: model.EditPatch},
 		"openai/gpt-4o":             {},
+		"openai/o3":                 {Edit: model.EditPatch},
+		"openai/o4-mini":            {Edit: model.EditPatch},
+		"openai/codex-mini":         {Edit: model.EditPatch, Texts: true},
+		"openai/o4":                 {},
+		"openai/gpt-401":            {},
+		"openai/my-gpt-5":           {},
 		"openrouter/openai/gpt-5.5": {Edit: model.EditPatch},
 		"anthropic/claude-sonnet-5": {},
 	} {

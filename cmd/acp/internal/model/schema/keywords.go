@@ -2,7 +2,6 @@ package schema
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -51,27 +50,27 @@ func (w *walker) schema(v any, depth int) *object {
 	if !ok || depth > maxDepth || w.steps > maxSteps {
 		return &object{}
 	}
-	ref, _ := o.get("$ref")
-	name, ok := ref.(string)
+	v, _ = o.get("$ref")
+	ref, ok := v.(string)
 	if !ok {
 		return w.object(o, depth)
 	}
-	to, found := w.find(name)
-	isDefinition := found && definition.MatchString(name)
+	to, found := w.find(ref)
+	name, isDefinition := defined(ref)
 	switch {
 	case !found:
 		return w.object(o, depth) // what is said beside it
 	case isDefinition && !w.d.Plain:
-		if !slices.Contains(w.defs, name) {
-			w.defs = append(w.defs, name)
+		if !slices.Contains(w.defs, ref) {
+			w.defs = append(w.defs, ref)
 		}
 		made := w.object(o, depth)
-		made.set("$ref", "#/$defs/"+strings.TrimPrefix(strings.TrimPrefix(name, "#/definitions/"), "#/$defs/"))
+		made.set("$ref", "#/$defs/"+name)
 		return made
-	case slices.Contains(w.open, name): // it refers to itself
+	case slices.Contains(w.open, ref): // it refers to itself
 		return &object{[]member{{"type", "object"}}}
 	}
-	w.open = append(w.open, name)
+	w.open = append(w.open, ref)
 	made := w.schema(to, depth+1)
 	w.open = w.open[:len(w.open)-1]
 	for _, m := range w.object(o, depth).members { // what is said beside it
@@ -80,8 +79,14 @@ func (w *walker) schema(v any, depth int) *object {
 	return made
 }
 
-// definition is a reference to a definition at the top.
-var definition = regexp.MustCompile(`^#/(\$defs|definitions)/[A-Za-z0-9_.-]+$`)
+// defined returns the name of the definition at the top that a reference leads to; ok is false if it leads elsewhere.
+func defined(ref string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(ref, "#/$defs/")
+	if !ok {
+		name, ok = strings.CutPrefix(ref, "#/definitions/")
+	}
+	return name, ok && name != "" && strings.Trim(name, nameChars) == ""
+}
 
 // object makes a schema fit but for its $ref.
 func (w *walker) object(o *object, depth int) *object {
@@ -194,8 +199,9 @@ func typeOf(t any) (any, bool) {
 	case []any:
 		all := []any{}
 		for _, v := range t {
-			if s, ok := v.(string); ok && types[strings.ToLower(s)] != "" && !contains(all, any(types[strings.ToLower(s)])) {
-				all = append(all, types[strings.ToLower(s)])
+			s, _ := v.(string)
+			if name, ok := types[strings.ToLower(s)]; ok && !contains(all, name) {
+				all = append(all, name)
 			}
 		}
 		if len(all) == 1 {

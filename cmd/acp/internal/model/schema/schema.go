@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -21,12 +20,15 @@ type Dialect struct {
 	// Plain takes only the keywords that all servers understand: no $ref, no const, one type, no alternatives
 	// but anyOf.
 	Plain bool
-	// Names are those that the members of the input may have; nil is any.
-	Names *regexp.Regexp
+	// Names reports whether a member of the input may have a name; nil is any.
+	Names func(string) bool
 }
 
-// Names64 are the names of members that Messages takes.
-var Names64 = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+// nameChars are what names may have.
+const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+
+// Names64 reports whether Messages takes a name of a member.
+func Names64(n string) bool { return n != "" && len(n) <= 64 && strings.Trim(n, nameChars) == "" }
 
 // Bounds.
 const (
@@ -99,7 +101,7 @@ func (w *walker) top(root *object) (*object, error) {
 	if p, ok := properties.(*object); ok && w.d.Names != nil {
 		required, _ := all.get("required")
 		for _, m := range slices.Clone(p.members) {
-			if w.d.Names.MatchString(m.name) {
+			if w.d.Names(m.name) {
 				continue
 			}
 			if list, ok := required.([]any); ok && slices.Contains(list, any(m.name)) {
@@ -119,9 +121,9 @@ func (w *walker) define(all *object) {
 	}
 	defs := &object{}
 	for i := 0; i < len(w.defs); i++ { // it grows
-		name := w.defs[i]
-		to, _ := w.find(name)
-		defs.set(strings.TrimPrefix(strings.TrimPrefix(name, "#/definitions/"), "#/$defs/"), w.schema(to, 2))
+		name, _ := defined(w.defs[i])
+		to, _ := w.find(w.defs[i])
+		defs.set(name, w.schema(to, 2))
 	}
 	all.remove("definitions")
 	all.set("$defs", defs)

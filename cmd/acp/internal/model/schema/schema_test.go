@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -82,7 +83,8 @@ func TestFit(t *testing.T) {
 			if plain == "" {
 				plain = full
 			}
-			for d, want := range map[Dialect]string{{}: full, {Plain: true}: plain} {
+			for isPlain, want := range map[bool]string{false: full, true: plain} {
+				d := Dialect{Plain: isPlain}
 				got, note, err := d.Fit(json.RawMessage(tt.in))
 				if err != nil || note != tt.note {
 					t.Errorf("%v, %q", err, note)
@@ -117,6 +119,28 @@ func TestBounds(t *testing.T) {
 		for _, d := range []Dialect{{}, {Plain: true}} {
 			if got, _, err := d.Fit(json.RawMessage(in)); err == nil && len(got) > MaxSize {
 				t.Errorf("%d bytes", len(got))
+			}
+		}
+	}
+}
+
+// TestNames: what a member of the input and a definition may be called.
+func TestNames(t *testing.T) {
+	member := regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+	reference := regexp.MustCompile(`^#/(\$defs|definitions)/[A-Za-z0-9_.-]+$`)
+	names := []string{"", "a\n", "\na", "a b", "a/b", "a~1b", "é", "aéb", "\xff", "a\x00", strings.Repeat("x", 64), strings.Repeat("x", 65), "a.b_c-D9", "#/$defs/a"}
+	for c := range 256 {
+		names = append(names, string([]byte{byte(c)}), string([]byte{'a', byte(c), 'Z'}))
+	}
+	for _, n := range names {
+		if got, want := Names64(n), member.MatchString(n); got != want {
+			t.Errorf("%q is a name: %t", n, got)
+		}
+		for _, before := range []string{"#/$defs/", "#/definitions/", "#/", "", "#/$defs", "/$defs/", "#/definitions/#/$defs/", "#/$defs/$defs/"} {
+			ref := before + n
+			name, ok := defined(ref)
+			if want := reference.MatchString(ref); ok != want || ok && name != ref[strings.LastIndexByte(ref, '/')+1:] {
+				t.Errorf("%q leads to a definition: %t, %q", ref, ok, name)
 			}
 		}
 	}
