@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/agent/served"
@@ -253,14 +254,14 @@ func (t *unsettled) evidence(u *model.ToolUse, hash func(path string) (string, e
 	switch {
 	case len(all) == 0:
 		said = append(said, "This was not done.")
-	case u.Name != tool.Edit.Name && u.Name != tool.Write.Name && len(patched.FindAll(u.Input, 2)) > 1:
+	case u.Name != tool.Edit.Name && u.Name != tool.Write.Name && len(patched().FindAll(u.Input, 2)) > 1:
 		said = append(said, "Whether more of the patch was done is not known: look at its other files.")
 	}
 	return strings.Join(said, " ")
 }
 
 // patched is where the section of a file begins in a patch, also in JSON.
-var patched = regexp.MustCompile(`\*\*\* (?:Add|Delete|Update) File: `)
+var patched = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\*\*\* (?:Add|Delete|Update) File: `) })
 
 // saw says what came of an intent.
 func (t *unsettled) saw(in *intent, hash func(path string) (string, error)) string {

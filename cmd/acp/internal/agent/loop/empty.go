@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
@@ -52,14 +53,14 @@ var markers = []string{
 	"<tool_call>", "<function_call>", "<function=", "<invoke name=", "<tool_use>", "[TOOL_CALLS]", "<|tool_call", "<｜tool▁call", "<|python_tag|>",
 }
 
-var code = regexp.MustCompile("(?s)```.*?(```|$)|`[^`\n]*`")
+var code = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?s)```.*?(```|$)|`[^`\n]*`") })
 
 // writesCall reports whether a text has a call of one of the tools. What is in code is an example.
 func (r *run) writesCall(text string) bool {
 	if r.isCall(strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(text, "```json"), "```"), "```"))) {
 		return true
 	}
-	text = code.ReplaceAllString(text, "")
+	text = code().ReplaceAllString(text, "")
 	for _, marker := range markers {
 		_, rest, ok := strings.Cut(text, marker)
 		rest = rest[:min(len(rest), 300)]
@@ -103,11 +104,15 @@ func (r *run) isCall(text string) bool {
 }
 
 var (
-	sentences = regexp.MustCompile(`[.!?:…]+(\s+|$)`)
-	announced = regexp.MustCompile(`(?i)^((ok|okay|alright|great|good|now|next|first|then|so|and)[,!]? )*(let me|let’s|let's|i'll|i’ll|i will|i'm going to|i’m going to|i am going to) ` +
-		`((now|first|also|then|quickly|just|start by|begin by|take a|have a) )*` +
-		`(look|looking|read|reading|check|checking|open|run|search|searching|find|examine|examining|inspect|explore|list|edit|change|fix|update|write|create|add|implement|apply|test|verify|investigate|modify|remove|replace|rerun|view)\b`)
-	conditions = regexp.MustCompile(`(?i)\b(you|your|if|when|once|unless|until|later|tomorrow|would|could|should|not)\b`)
+	sentences = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[.!?:…]+(\s+|$)`) })
+	announced = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^((ok|okay|alright|great|good|now|next|first|then|so|and)[,!]? )*(let me|let’s|let's|i'll|i’ll|i will|i'm going to|i’m going to|i am going to) ` +
+			`((now|first|also|then|quickly|just|start by|begin by|take a|have a) )*` +
+			`(look|looking|read|reading|check|checking|open|run|search|searching|find|examine|examining|inspect|explore|list|edit|change|fix|update|write|create|add|implement|apply|test|verify|investigate|modify|remove|replace|rerun|view)\b`)
+	})
+	conditions = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(you|your|if|when|once|unless|until|later|tomorrow|would|could|should|not)\b`)
+	})
 )
 
 // maxAnnounced bounds a sentence that announces a step, in bytes.
@@ -120,7 +125,7 @@ func (r *run) announces(text string) bool {
 		return false
 	}
 	var all []string
-	for _, s := range sentences.Split(strings.ReplaceAll(text, "**", ""), -1) {
+	for _, s := range sentences().Split(strings.ReplaceAll(text, "**", ""), -1) {
 		if s = strings.TrimSpace(s); s != "" {
 			all = append(all, s)
 		}
@@ -132,7 +137,7 @@ func (r *run) announces(text string) bool {
 	if i := strings.LastIndexByte(last, '\n'); i >= 0 {
 		last = strings.TrimSpace(last[i+1:])
 	}
-	if len(last) > maxAnnounced || !announced.MatchString(last) || conditions.MatchString(last) {
+	if len(last) > maxAnnounced || !announced().MatchString(last) || conditions().MatchString(last) {
 		return false
 	}
 	return r.used || len(all) == 1 && !strings.Contains(r.asked(), "?")
