@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -28,8 +29,10 @@ var quiet = [][2]string{
 
 // loud are settings that name programs, or other directories, under names of their own, so that no other setting takes
 // them away.
-var loud = regexp.MustCompile(`(?i)^(filter\..*\.(clean|smudge|process)|diff\.external|diff\..*\.(command|textconv)|submodule\..*\.ignore` +
-	`|core\.(worktree|gitproxy|alternaterefscommand)|extensions\.partialclone|hook\..*\.command|trailer\..*\.(cmd|command)|remote\..*\.(promisor|vcs|uploadpack)|include(if\..*)?\.path)$`)
+var loud = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(filter\..*\.(clean|smudge|process)|diff\.external|diff\..*\.(command|textconv)|submodule\..*\.ignore` +
+		`|core\.(worktree|gitproxy|alternaterefscommand)|extensions\.partialclone|hook\..*\.command|trailer\..*\.(cmd|command)|remote\..*\.(promisor|vcs|uploadpack)|include(if\..*)?\.path)$`)
+})
 
 // kept are names in a git directory that must not lead elsewhere.
 var kept = []string{"HEAD", "config", "index", "refs", "objects", "packed-refs", "logs", "info", "modules", "worktrees"}
@@ -51,13 +54,12 @@ func Quiet(ctx context.Context, dir string, within []string) ([]string, error) {
 			return err == nil && filepath.IsLocal(rel)
 		})
 	}
-	env := quietEnv(ctx, program)
 	top, gitDir, err := find(dir)
 	if isBare(dir, top) {
 		return nil, fmt.Errorf("%w: it is a bare repository", ErrLoud)
 	}
 	if err != nil {
-		return env, nil
+		return quietEnv(ctx, program), nil
 	}
 	if !inside(top) {
 		return nil, fmt.Errorf("%w: it lies outside of the session's directories", ErrLoud)
@@ -65,6 +67,7 @@ func Quiet(ctx context.Context, dir string, within []string) ([]string, error) {
 	if err := ownDir(top, gitDir, inside); err != nil {
 		return nil, err
 	}
+	env := quietEnv(ctx, program)
 	run := func(args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, program, args...)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, append(environment("", env...), "LC_ALL=C"), time.Second
@@ -77,7 +80,7 @@ func Quiet(ctx context.Context, dir string, within []string) ([]string, error) {
 	last := map[string]string{}
 	for entry := range strings.SplitSeq(string(list), "\x00") {
 		key, value, _ := strings.Cut(entry, "\n")
-		if loud.MatchString(key) {
+		if loud().MatchString(key) {
 			return nil, fmt.Errorf("%w: %s", ErrLoud, key)
 		}
 		last[strings.ToLower(key)] = value

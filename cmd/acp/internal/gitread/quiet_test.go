@@ -204,3 +204,45 @@ func TestQuietWhere(t *testing.T) {
 		})
 	}
 }
+
+// TestQuietRunsLate: git is not run before it is known that the repository may be read.
+func TestQuietRunsLate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no shell scripts")
+	}
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := filepath.Join(top, "mark")
+	program := filepath.Join(top, "bin", "git")
+	write(t, program, "#!/bin/sh\n: >'"+mark+"'\n")
+	if err := os.Chmod(program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Dir(program))
+	for name, tt := range map[string]struct {
+		dir   string
+		files []string
+		runs  bool
+	}{
+		"outside":       {"out", []string{".git/HEAD"}, false},
+		"a bare one":    {"in/bare", []string{"HEAD", "objects/x", "refs/x"}, false},
+		"other objects": {"in/other", []string{".git/HEAD", ".git/objects/info/alternates"}, false},
+		"no repository": {"in/none", []string{"x"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_ = os.Remove(mark) // of the one before
+			dir := filepath.Join(top, tt.dir)
+			for _, file := range tt.files {
+				write(t, filepath.Join(dir, file), "ref: refs/heads/main\n")
+			}
+			if _, err := Quiet(t.Context(), dir, []string{filepath.Join(top, "in")}); (err == nil) != tt.runs {
+				t.Error(err)
+			}
+			if _, err := os.Stat(mark); (err == nil) != tt.runs {
+				t.Errorf("git was run: %t", err == nil)
+			}
+		})
+	}
+}
