@@ -17,25 +17,25 @@ func (m *modelTurn) Fewer(why *model.Error) *model.Prefix {
 	}
 	m.s.mu.Lock()
 	defer m.s.mu.Unlock()
-	own, listed := split(m.s.talk.tools)
-	if len(m.s.talk.prefixes) == 0 || len(listed) == 0 {
+	left, hidden := m.hide(m.s.talk.tools)
+	if len(m.s.talk.prefixes) == 0 || len(hidden) == 0 {
 		return nil
 	}
-	return &model.Prefix{System: m.s.talk.system, Tools: described(append(own, m.found()...), m.model.Info().Edit)}
+	return &model.Prefix{System: m.s.talk.system, Tools: described(left, m.model.Info().Edit)}
 }
 
-// split returns the tools that are the agent's own, and those of MCP servers that are listed. Those by which others
-// are found are neither.
-func split(tools []modelTool) (own, listed []modelTool) {
+// hide returns the tools that are left if those of MCP servers are found by words: the agent's own, and those that find
+// others.
+func (m *modelTurn) hide(tools []modelTool) (left, hidden []modelTool) {
 	for _, t := range tools {
 		switch {
 		case t.mcp:
-			listed = append(listed, t)
+			hidden = append(hidden, t)
 		case !t.finds:
-			own = append(own, t)
+			left = append(left, t)
 		}
 	}
-	return own, listed
+	return append(left, m.found()...), hidden
 }
 
 // Mend implements [loop.Host].
@@ -43,9 +43,8 @@ func (m *modelTurn) Mend(r *loop.Mended) {
 	s := m.s
 	if r.Prefix != nil {
 		s.mu.Lock()
-		own, listed := split(s.talk.tools)
-		s.talk.served.hidden = append(s.talk.served.hidden, listed...)
-		s.talk.tools = append(own, m.found()...)
+		left, hidden := m.hide(s.talk.tools)
+		s.talk.tools, s.talk.served.hidden = left, append(s.talk.served.hidden, hidden...)
 		s.talk.prefixes = map[model.EditFormat]*model.Prefix{m.model.Info().Edit: r.Prefix}
 		s.mu.Unlock()
 	}
@@ -53,7 +52,7 @@ func (m *modelTurn) Mend(r *loop.Mended) {
 		now := &mended{r.From, r.Messages}
 		s.keepRecord("mended", now)
 		s.mu.Lock()
-		s.talk.messages = now.in(s.talk.messages)
+		s.talk.messages, m.guided = now.in(s.talk.messages), nil // guidance may be in what is replaced
 		s.mu.Unlock()
 	}
 	s.mu.Lock()

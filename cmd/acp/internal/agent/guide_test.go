@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -169,5 +170,38 @@ say Done again.
 	k.tell("Again.")
 	if n := told(); n != 3 {
 		t.Errorf("%d rules are in results after the session was loaded", n)
+	}
+}
+
+// TestGuidanceAgain: guidance that was in a result that was left out, since the provider refused it, is given again.
+func TestGuidanceAgain(t *testing.T) {
+	w, with := scripted(t, `
+use read {"path":"mod/f.txt"}
+---
+fail request bad content
+---
+use read {"path":"mod/g.txt"}
+---
+use read {"path":"mod/f.txt"}
+---
+say Done.
+`)
+	k := start(t, 2, with, func(k *talk) {
+		k.write("mod/AGENTS.md", "rule of mod\n")
+		k.write("mod/f.txt", "the f\n")
+		k.write("mod/g.txt", "the g\n")
+	})
+	contains(t, k.tell("Look."), "What the last calls have returned was left out of the conversation", "Done.")
+	var got []int
+	for _, r := range w.requests {
+		n := 0
+		for _, m := range r.Messages {
+			n += strings.Count(messageText(m), "rule of mod")
+		}
+		got = append(got, n)
+	}
+	// The first result with the rule was refused, and the one that follows has it.
+	if want := []int{0, 1, 0, 1, 1}; !slices.Equal(got, want) {
+		t.Errorf("the requests have the rule %v times, want %v", got, want)
 	}
 }
