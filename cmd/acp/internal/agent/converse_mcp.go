@@ -12,8 +12,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
@@ -39,12 +37,11 @@ const (
 
 // A toolbox is what MCP servers have for the session's model. session.mu guards it.
 type toolbox struct {
-	hidden  []modelTool     // found by words, since they are too many, or came late
-	taken   map[string]bool // names of tools
-	tools   int
-	size    int // bytes of descriptions and schemas
-	waiting int // servers that have not answered
-	news    []news
+	hidden []modelTool     // found by words, since they are too many, or came late
+	taken  map[string]bool // names of tools
+	tools  int
+	size   int // bytes of descriptions and schemas
+	news   []news
 }
 
 // A news is what the user and the model do not know yet.
@@ -61,7 +58,7 @@ type answered struct {
 // with a server or a tool becomes news.
 func (m *modelTurn) mcpTools(ctx context.Context) []modelTool {
 	servers := m.turn.Session().MCPServers()
-	v := &toolbox{taken: map[string]bool{}, waiting: len(servers)}
+	v := &toolbox{taken: map[string]bool{}}
 	m.s.mu.Lock()
 	m.s.talk.served = v
 	m.s.mu.Unlock()
@@ -161,7 +158,6 @@ func (m *modelTurn) late(v *toolbox, servers []acp.MCPServer, came <-chan *answe
 // session's mu.
 func (m *modelTurn) serve(v *toolbox, s acp.MCPServer, l *answered) (all []modelTool) {
 	name := prose.OneLine(tool.ServerName(s), 60)
-	v.waiting--
 	if l.err != nil {
 		why := prose.OneLine(prose.Error(l.err), 300)
 		if errors.Is(l.err, context.DeadlineExceeded) {
@@ -272,10 +268,7 @@ func (m *modelTurn) found() []modelTool {
 	all := []modelTool{find, use}
 	for i := range all {
 		all[i].finds = true
-		var schema jsonschema.Schema
-		if json.Unmarshal(all[i].Schema, &schema) == nil {
-			all[i].schema, _ = schema.Resolve(nil) // nil would only leave the check out
-		}
+		all[i].schema, _ = resolve(all[i].Schema) // nil would only leave the check out
 	}
 	return all
 }
@@ -351,13 +344,9 @@ func describe(tools []modelTool) string {
 // mcpTool makes a tool of one of a server. Its name is not taken yet.
 func mcpTool(s acp.MCPServer, t tool.MCPTool, taken map[string]bool) modelTool {
 	schema := t.Schema
-	var parsed jsonschema.Schema
-	var resolved *jsonschema.Resolved
-	if json.Unmarshal(schema, &parsed) == nil {
-		resolved, _ = parsed.Resolve(nil) // nil if it cannot be used
-	}
+	resolved, _ := resolve(schema) // nil if it cannot be used
 	if len(schema) == 0 {
-		schema, resolved = json.RawMessage(`{"type":"object"}`), nil
+		schema = json.RawMessage(`{"type":"object"}`)
 	}
 	return modelTool{
 		Tool: tool.Tool{

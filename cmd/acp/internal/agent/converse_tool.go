@@ -64,17 +64,22 @@ func (t *modelTool) read(u *model.ToolUse) (json.RawMessage, error) {
 	return nil, err
 }
 
+// resolve returns a schema that inputs are checked with.
+func resolve(raw json.RawMessage) (*jsonschema.Resolved, error) {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		return nil, err
+	}
+	return schema.Resolve(nil)
+}
+
 // modelTools returns the tools with their schemas, which take some milliseconds: programs
 // whose agent has no model need none. It panics if a schema is wrong, which a test of
 // package tool rules out.
 var modelTools = sync.OnceValue(func() []modelTool {
 	var all []modelTool
 	for _, t := range append(tool.All(), tool.Patch) {
-		var schema jsonschema.Schema
-		if err := json.Unmarshal(t.Schema, &schema); err != nil {
-			panic(err)
-		}
-		resolved, err := schema.Resolve(nil)
+		resolved, err := resolve(t.Schema)
 		if err != nil {
 			panic(err)
 		}

@@ -65,12 +65,13 @@ func (k *task) listTools(s acp.MCPServer) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "MCP server %s:\n\n", prose.Inline(tool.ServerName(s)))
 	tools, more, err := tool.ListMCP(k.ctx, k, s)
+	m := k.s.current()
 	for _, t := range tools {
 		fmt.Fprintf(&b, "- %s", prose.Inline(t.Name))
 		if t.About != "" {
 			fmt.Fprintf(&b, " — %s", prose.Inline(prose.OneLine(t.About, 120)))
 		}
-		if m := k.s.current(); m != nil {
+		if m != nil {
 			if _, err := m.Info().Tool(model.Tool{Schema: t.Schema}); err != nil {
 				fmt.Fprintf(&b, " (the model does not get it: %s)", prose.OneLine(err.Error(), 200))
 			}
