@@ -513,21 +513,24 @@ func (r *run) steer(ctx context.Context) []model.Part {
 // skipped is what came of a tool that had not begun when the user said something.
 func skipped(said []model.Part) string {
 	for _, p := range said {
-		t, ok := p.(*model.Text)
-		if !ok {
-			continue
+		if t, ok := p.(*model.Text); ok {
+			return fmt.Sprintf("skipped: the user said “%s” in the meantime; see below", quoted(t.Text, maxQuoted))
 		}
-		text := strings.Join(strings.Fields(t.Text), " ")
-		if runes := []rune(text); len(runes) > maxQuoted {
-			text = string(runes[:maxQuoted]) + "…"
-		}
-		return fmt.Sprintf("skipped: the user said “%s” in the meantime; see below", text)
 	}
 	return "skipped: the user has sent something in the meantime; see below"
 }
 
 // maxQuoted bounds what a call that was skipped says of the user's words, in characters.
 const maxQuoted = 200
+
+// quoted returns the beginning of a text on one line, with most characters at most, and a sign if there is more.
+func quoted(text string, most int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
 
 func (r *run) together(ctx context.Context, results []*model.ToolResult, uses []*model.ToolUse) {
 	one := func(i int) {

@@ -35,6 +35,9 @@ func refusal(err error) *model.Error {
 	return nil
 }
 
+// maxWords bounds what is quoted of the words of a provider, in characters.
+const maxWords = 300
+
 // mend asks again without what is new in the conversation, if the provider has refused it: without its images first, then
 // without the results of tools. What was left out is replaced for good if that is answered, and stays if it is not.
 func (r *run) mend(ctx context.Context, err error) (*model.Done, error) {
@@ -88,7 +91,7 @@ func (r *run) remedies(why *model.Error) (all []*Mended) {
 	if p := r.Host.Fewer(why); p != nil {
 		all = append(all, &Mended{Why: why, What: "tools", Prefix: p, From: len(r.all)})
 	}
-	words := wordsOf(why)
+	words := strings.TrimRight(quoted(why.Message, maxWords), ".")
 	add := func(what string, from int, left func(model.Part, string) model.Part) {
 		changed := false
 		messages := slices.Clone(r.all[from:])
@@ -111,15 +114,6 @@ func (r *run) remedies(why *model.Error) (all []*Mended) {
 		add("images", 0, withoutImages)
 	}
 	return all
-}
-
-// wordsOf returns the words of a provider, on one line.
-func wordsOf(e *model.Error) string {
-	words := strings.Join(strings.Fields(e.Message), " ")
-	if runes := []rune(words); len(runes) > 300 {
-		words = string(runes[:300]) + "…"
-	}
-	return strings.TrimRight(words, ".")
 }
 
 // withoutImages returns a part whose images are replaced; the same one if it has none.
