@@ -2,6 +2,7 @@ package seek
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -40,8 +41,8 @@ func NewGlob(text string) *Glob {
 	return g
 }
 
-// Match reports whether the pattern is for a file, by its path with slashes.
-func (g *Glob) Match(path string) bool { return g.fits(path) != g.not }
+// match reports whether the pattern is for a file, by any of its paths with slashes.
+func (g *Glob) match(paths ...string) bool { return slices.ContainsFunc(paths, g.fits) != g.not }
 
 func (g *Glob) fits(path string) bool {
 	name := path

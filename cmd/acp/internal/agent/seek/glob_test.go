@@ -46,12 +46,12 @@ func TestGlob(t *testing.T) {
 			continue
 		}
 		for _, s := range test.yes {
-			if !g.Match(s) {
+			if !g.match(s) {
 				t.Errorf("%q does not match %q", test.glob, s)
 			}
 		}
 		for _, s := range test.not {
-			if g.Match(s) {
+			if g.match(s) {
 				t.Errorf("%q matches %q", test.glob, s)
 			}
 		}
@@ -84,7 +84,7 @@ func TestBadGlobs(t *testing.T) {
 		}
 	}
 	deep := strings.Repeat("{a,", 200) + "b" + strings.Repeat("}", 200)
-	if g := NewGlob(deep); g != nil && !g.Match("b") {
+	if g := NewGlob(deep); g != nil && !g.match("b") {
 		t.Error("what is nested deeply does not match")
 	}
 }
@@ -95,7 +95,7 @@ func FuzzGlob(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s, text string) {
 		if g := NewGlob(s); g != nil {
-			g.Match(text)
+			g.match(text)
 		}
 		parseIgnore(s).match(text, true)
 	})

@@ -2,7 +2,6 @@ package seek
 
 import (
 	"context"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -277,8 +276,10 @@ func (r *walking) fits(rel string) bool {
 	if g == nil {
 		return true
 	}
-	fits := g.fits(rel[r.globFrom[1]:]) || g.path && g.fits(rel[r.globFrom[0]:])
-	return fits != g.not
+	if !g.path {
+		return g.match(rel[r.globFrom[1]:])
+	}
+	return g.match(rel[r.globFrom[1]:], rel[r.globFrom[0]:])
 }
 
 func (r *walking) visitFiles(worker int, rel string, names []string) {
@@ -301,9 +302,5 @@ func readDir(dir string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	entries, err := f.ReadDir(-1)
-	if err == io.EOF {
-		err = nil
-	}
-	return entries, err
+	return f.ReadDir(-1)
 }
