@@ -129,18 +129,8 @@ var tasks = []task{
 			f := filepath.Join(dir, "main.go")
 			return [][]op{{{do: "read", path: f}}, {{do: "edit", path: f, old: "\treturn \"Helo, \" + name\n", new: "\treturn \"Hi, \" + name\n"}}}
 		},
-		meanwhile: func(dir string, step int) error {
-			if step != 1 {
-				return nil
-			}
-			return os.WriteFile(filepath.Join(dir, "main.go"), []byte(replaced("Helo", "Welcome")), 0o644)
-		},
-		verdict: func(dir, _ string, _ bool) string {
-			if data, _ := os.ReadFile(filepath.Join(dir, "main.go")); string(data) == replaced("Helo", "Welcome") {
-				return "refused"
-			}
-			return "WRONG"
-		},
+		meanwhile: func(dir string, step int) error { return after(step, dir, "main.go", replaced("Helo", "Welcome")) },
+		verdict:   keeps("main.go", replaced("Helo", "Welcome"), "WRONG"),
 	},
 	{
 		name: "blanks", about: "the old text has blanks where the file has tabs",
