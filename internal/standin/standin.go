@@ -226,7 +226,7 @@ func serve[T any](s *Server, api string, read func(*http.Request, T) Request, wr
 			st.Output = 5
 		}
 		if st.Refuse != "" {
-			refuse(w, st.Refuse)
+			reject(w, api, st.Refuse)
 			return
 		}
 		if st.Fail {

@@ -245,3 +245,17 @@ func TestScripted(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 }
+
+// TestRefuses: a script refuses a request in the words of its interface.
+func TestRefuses(t *testing.T) {
+	s := New(Options{Script: func(*Request) Step { return Step{Refuse: "too \"odd\""} }})
+	t.Cleanup(s.Close)
+	for path, want := range map[string]string{
+		"/api/chat":            `{"error":"too \"odd\""}`,
+		"/v1/chat/completions": `"error":{"code":400,"message":"too \"odd\"",`,
+	} {
+		if status, body := post(t, s.URL+path, `{"messages":[]}`); status != 400 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d, %s", path, status, body)
+		}
+	}
+}
