@@ -105,37 +105,11 @@ func (m *Model) body(r *model.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := bytes.Clone(prefix)
-	names := map[string]string{} // of tools, by the ids of their uses
-	var before []byte
-	add := func(form []byte) {
-		if len(form) == 0 {
-			return
-		}
-		if b[len(b)-1] != '[' {
-			b = append(b, ',')
-		}
-		b = append(append(b, stream.Alternate(before, form)...), form...)
-		before = form
-	}
-	for _, msg := range r.Messages {
-		for _, p := range msg.Parts {
-			if u, ok := p.(*model.ToolUse); ok {
-				names[u.ID] = u.Name
-			}
-		}
-		form, err := msg.Encoded(m.form, func(msg *model.Message) ([]byte, error) { return m.encode(msg, names) })
-		if err != nil {
-			return nil, err
-		}
-		add(form)
-	}
-	if len(r.Tail) > 0 {
-		form, err := m.encode(&model.Message{Role: model.User, Parts: r.Tail}, nil)
-		if err != nil {
-			return nil, err
-		}
-		add(form)
+	b, err := stream.Messages(bytes.Clone(prefix), r, m.form, func(msg *model.Message) ([]byte, error) {
+		return m.encode(msg, r.Messages)
+	})
+	if err != nil {
+		return nil, err
 	}
 	options := map[string]int{"num_ctx": m.c.Info.Context}
 	if r.MaxTokens > 0 {
@@ -149,7 +123,7 @@ func (m *Model) body(r *model.Request) ([]byte, error) {
 	default:
 		end["think"] = r.Effort
 	}
-	return stream.AppendFields(append(b, ']'), end)
+	return stream.AppendFields(b, end)
 }
 
 // prefix returns what each request of a conversation begins with.
@@ -181,9 +155,9 @@ func (m *Model) prefix(p *model.Prefix) ([]byte, error) {
 	return stream.AppendJSON(b, message{Role: "system", Content: p.System})
 }
 
-// encode returns a message as the interface wants it: results of tools are messages of
-// their own, before what the user says.
-func (m *Model) encode(msg *model.Message, names map[string]string) ([]byte, error) {
+// encode returns a message of a conversation as the interface wants it: results of tools are
+// messages of their own, before what the user says.
+func (m *Model) encode(msg *model.Message, messages []*model.Message) ([]byte, error) {
 	var all []message
 	own := message{Role: string(msg.Role)}
 	var texts []string
@@ -200,7 +174,7 @@ func (m *Model) encode(msg *model.Message, names map[string]string) ([]byte, err
 			c.Function.Name, c.Function.Arguments = p.Name, object(p)
 			own.Calls = append(own.Calls, c)
 		case *model.ToolResult:
-			all = append(all, m.result(p, names[p.ID]))
+			all = append(all, m.result(p, stream.UseOf(messages, p.ID)))
 		}
 	}
 	sep := "\n\n"
@@ -214,8 +188,12 @@ func (m *Model) encode(msg *model.Message, names map[string]string) ([]byte, err
 	return stream.Elements(all)
 }
 
-func (m *Model) result(r *model.ToolResult, name string) message {
-	msg := message{Role: "tool", ToolName: name, ToolID: r.ID}
+// result returns what came of a wish for a tool, which is nil if it is not known.
+func (m *Model) result(r *model.ToolResult, u *model.ToolUse) message {
+	msg := message{Role: "tool", ToolID: r.ID}
+	if u != nil {
+		msg.ToolName = u.Name
+	}
 	var texts []string
 	for _, p := range m.c.Info.Pictured(r.Parts) {
 		switch p := p.(type) {

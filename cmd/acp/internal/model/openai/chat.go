@@ -83,7 +83,7 @@ func (m *Chat) body(r *model.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := join(bytes.Clone(prefix), r, m.form, m.message)
+	b, err := stream.Messages(bytes.Clone(prefix), r, m.form, m.message)
 	if err != nil {
 		return nil, err
 	}

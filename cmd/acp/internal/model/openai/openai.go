@@ -72,38 +72,6 @@ func (e *endpoint) generate(ctx context.Context, body []byte, err error, decoder
 	return e.c.Client.Generate(ctx, &stream.Call{URL: e.url, Header: e.header, Body: body}, decoder)
 }
 
-// join appends the encoded messages of a conversation and closes their list.
-func join(b []byte, r *model.Request, form string, encode func(*model.Message) ([]byte, error)) ([]byte, error) {
-	first := b[len(b)-1] == '['
-	var before []byte
-	add := func(form []byte) {
-		if len(form) == 0 {
-			return
-		}
-		if !first {
-			b = append(b, ',')
-		}
-		first = false
-		b = append(append(b, stream.Alternate(before, form)...), form...)
-		before = form
-	}
-	for _, m := range r.Messages {
-		f, err := m.Encoded(form, encode)
-		if err != nil {
-			return nil, err
-		}
-		add(f)
-	}
-	if len(r.Tail) > 0 {
-		f, err := encode(&model.Message{Role: model.User, Parts: r.Tail})
-		if err != nil {
-			return nil, err
-		}
-		add(f)
-	}
-	return append(b, ']'), nil
-}
-
 // dataURL returns an image as an address.
 func dataURL(i *model.Image) (string, error) {
 	data, err := json.Marshal(i.Data) // base64

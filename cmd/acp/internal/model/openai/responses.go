@@ -89,12 +89,9 @@ func (m *Responses) body(r *model.Request, texts bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	calls := map[string]bool{}
-	if texts {
-		calls = textCalls(r.Messages)
-	}
-	b, err := join(append(bytes.Clone(prefix), `,"input":[`...), r, form, func(msg *model.Message) ([]byte, error) {
-		return m.message(msg, calls)
+	cameAsText := func(id string) bool { return texts && isTextCall(r.Messages, id) }
+	b, err := stream.Messages(append(bytes.Clone(prefix), `,"input":[`...), r, form, func(msg *model.Message) ([]byte, error) {
+		return m.message(msg, cameAsText)
 	})
 	if err != nil {
 		return nil, err
@@ -152,8 +149,8 @@ type phase struct {
 }
 
 // message returns a message as items, separated by commas; nothing if it has no content
-// that the interface takes. calls are the ids of those whose input is a text.
-func (m *Responses) message(msg *model.Message, calls map[string]bool) ([]byte, error) {
+// that the interface takes. cameAsText reports whether the input of the call with an id was a text.
+func (m *Responses) message(msg *model.Message, cameAsText func(id string) bool) ([]byte, error) {
 	var items []any
 	var said []content
 	flush := func() {
@@ -192,8 +189,8 @@ func (m *Responses) message(msg *model.Message, calls map[string]bool) ([]byte, 
 			}
 		case *model.ToolUse:
 			it := &item{Type: "function_call", CallID: p.ID, Name: toolName(p.Name), Arguments: arguments(p)}
-			if calls[p.ID] {
-				it = textCall(p)
+			if text := textCall(p); text != nil && cameAsText(p.ID) {
+				it = text
 			}
 			items = append(items, it)
 		case *model.ToolResult:
@@ -202,7 +199,7 @@ func (m *Responses) message(msg *model.Message, calls map[string]bool) ([]byte, 
 			if err != nil {
 				return nil, err
 			}
-			if calls[p.ID] {
+			if cameAsText(p.ID) {
 				it.Type = "custom_tool_call_output"
 			}
 			items = append(items, it)

@@ -277,7 +277,7 @@ func (d *responseDecoder) close(e *responseEvent, pass func(model.Event)) error 
 			pass(it.use)
 		}
 	case "custom_tool_call":
-		d.endText(it, &raw, pass)
+		endText(it, &raw, pass)
 	}
 	return nil
 }

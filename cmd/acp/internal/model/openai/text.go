@@ -79,17 +79,11 @@ func refusesTexts(err error, r *model.Request) bool {
 	return strings.Contains(said, "tool") || strings.Contains(said, "custom") || strings.Contains(said, "grammar")
 }
 
-// textCalls returns the ids of the calls of a conversation that came as texts.
-func textCalls(messages []*model.Message) map[string]bool {
-	calls := map[string]bool{}
-	for _, msg := range messages {
-		for _, p := range msg.Parts {
-			if u, ok := p.(*model.ToolUse); ok && textCall(u) != nil {
-				calls[u.ID] = true
-			}
-		}
-	}
-	return calls
+// isTextCall reports whether the call with an id came as a text. Only what encodes a message asks, which is once for
+// each: a conversation may have many such calls, which are long.
+func isTextCall(messages []*model.Message, id string) bool {
+	u := stream.UseOf(messages, id)
+	return u != nil && textCall(u) != nil
 }
 
 // textCall returns a call as the item that it came as; nil if it did not come as a text.
@@ -126,7 +120,7 @@ func (it *outputItem) addText(s string, pass func(model.Event)) {
 
 // endText ends a call whose input is a text. Whether the text is complete is known only when
 // the answer is: it is passed on then.
-func (d *responseDecoder) endText(it *outputItem, raw *rawItem, pass func(model.Event)) {
+func endText(it *outputItem, raw *rawItem, pass func(model.Event)) {
 	if rest, ok := strings.CutPrefix(raw.Input, it.input.String()); ok && rest != "" {
 		it.addText(rest, pass)
 	} else if !ok && raw.Input != "" { // the end counts

@@ -161,3 +161,22 @@ func TestTextRefused(t *testing.T) {
 		t.Errorf("%d requests: %s", len(s.Bodies()), got)
 	}
 }
+
+// TestTextCallsOnce: calls that came as texts are read when they are encoded, not for each request again.
+func TestTextCallsOnce(t *testing.T) {
+	const calls = 300
+	m := openTexts(t, &modeltest.Server{}, "m-1")
+	r := &model.Request{Prefix: patchPrefix, Messages: []*model.Message{user(text("hi"))}}
+	for i := range calls {
+		id := fmt.Sprint("c", i)
+		use := &model.ToolUse{ID: id, Name: "patch", Input: json.RawMessage(`{"patch":"x"}`), Opaque: model.Opaque{API: textForm, Data: json.RawMessage(`{"name":"apply_patch"}`)}}
+		r.Messages = append(r.Messages, &model.Message{Role: model.Assistant, Parts: []model.Part{use}}, user(&model.ToolResult{ID: id}))
+	}
+	body, err := m.body(r, true)
+	if n := strings.Count(string(body), `"custom_tool_call_output"`); err != nil || n != calls {
+		t.Fatalf("%d calls, %v", n, err)
+	}
+	if n := testing.AllocsPerRun(3, func() { _, err = m.body(r, true) }); err != nil || n >= calls {
+		t.Errorf("a request that was encoded before takes %.0f allocations for %d calls, %v", n, calls, err)
+	}
+}

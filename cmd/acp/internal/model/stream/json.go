@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -87,19 +86,4 @@ func AppendFields(b []byte, v any) ([]byte, error) {
 		return append(b[:n], '}'), nil
 	}
 	return append(b[:n+1], b[n+2:]...), nil
-}
-
-// Alternate returns what is put between the encoded forms of two messages: a message of the assistant where two of the
-// user would follow each other, which templates of some models refuse. That happens if a turn has failed or was
-// cancelled before there was an answer. Objects begin with their role.
-func Alternate(before, next []byte) []byte {
-	const role, user = `{"role":"`, `{"role":"user"`
-	if !bytes.HasPrefix(next, []byte(user)) {
-		return nil
-	}
-	last := bytes.LastIndex(before, []byte(role))
-	if last < 0 || !bytes.HasPrefix(before[last:], []byte(user)) {
-		return nil
-	}
-	return []byte(`{"role":"assistant","content":"(no answer)"},`)
 }

@@ -91,7 +91,7 @@ func TestAlternate(t *testing.T) {
 		{other + `,` + user, user + `,` + other, true},
 		{user + `,` + other, user, false},
 	} {
-		if got := Alternate([]byte(tt.before), []byte(tt.next)); (len(got) > 0) != tt.want {
+		if got := alternate([]byte(tt.before), []byte(tt.next)); (len(got) > 0) != tt.want {
 			t.Errorf("%s %s: %s", tt.before, tt.next, got)
 		}
 	}
