@@ -140,7 +140,7 @@ var layers = map[string][]string{
 	"test/web":               {},
 	"web":                    {"identity", "web/assets"},
 	"web/assets":             {},
-	"web/bundle":             {"web/npm", "web/source"},
+	"web/bundle":             {"web/assets", "web/npm", "web/source"},
 	"web/npm":                {},
 	"web/source":             {},
 	"ui/export":              {"history", "markdown", "markdown/gfm", "safetext", "shown", "store"},

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"io/fs"
@@ -12,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/goacp/acp/cmd/acp/internal/web/assets"
 )
 
 // types are the media types of files; others are not served.
@@ -33,35 +33,34 @@ type asset struct {
 	kind       string // the media type
 	caching    string
 	isDocument bool // and not what one loads
+	packed     bool // the file is stored compressed
 
 	// Each is made when it is first asked for: a server whose page nobody opens keeps none of it.
-	data   func() []byte
-	tag    func() string // the hash of data
-	zipped func() []byte // data compressed, or nil if that is not smaller
+	stored func() []byte
+	tag    func() string // the hash of stored
 }
 
-// load returns the files by their paths, but not those of the page of a tap. Each is compressed once, when it is first asked for, so what is kept of
-// all is less than the files.
+// load returns the files by their paths, but not those of the page of a tap.
 func load(from fs.FS) map[string]*asset {
 	all := make(map[string]*asset)
-	_ = fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
+	_ = fs.WalkDir(from, ".", func(file string, d fs.DirEntry, err error) error {
+		name, packed := strings.CutSuffix(file, assets.Packed)
 		kind, ok := types[path.Ext(name)]
 		if err != nil || d.IsDir() || !ok || strings.HasPrefix(name, "tap.") {
 			return err
 		}
-		a := &asset{kind: kind, caching: "no-cache", isDocument: path.Ext(name) == ".html"}
+		a := &asset{kind: kind, caching: "no-cache", isDocument: path.Ext(name) == ".html", packed: packed}
 		if hashed().MatchString(name) {
 			a.caching = "public, max-age=31536000, immutable"
 		}
-		a.data = sync.OnceValue(func() []byte {
-			data, _ := fs.ReadFile(from, name) // which is in the program
+		a.stored = sync.OnceValue(func() []byte {
+			data, _ := fs.ReadFile(from, file) // which is in the program
 			return data
 		})
 		a.tag = sync.OnceValue(func() string {
-			sum := sha256.Sum256(a.data())
+			sum := sha256.Sum256(a.stored())
 			return hex.EncodeToString(sum[:16])
 		})
-		a.zipped = sync.OnceValue(func() []byte { return zip(kind, a.data()) })
 		at := "/" + name
 		if at == "/index.html" {
 			at = "/"
@@ -72,39 +71,31 @@ func load(from fs.FS) map[string]*asset {
 	return all
 }
 
-// zip compresses a file, unless it is compressed already.
-func zip(kind string, data []byte) []byte {
-	if kind == "image/png" {
-		return nil
-	}
-	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil
-	}
-	_, err = w.Write(data)
-	if err != nil || w.Close() != nil || b.Len() >= len(data) {
-		return nil
-	}
-	return bytes.Clone(b.Bytes())
-}
-
-// serve answers GET and HEAD.
+// serve answers GET and HEAD. A file that is stored compressed is decompressed for those who cannot: no browser of today.
 func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
-	h, data, tag := w.Header(), a.data(), `"`+a.tag()+`"`
-	if z := a.zipped(); z != nil {
+	h, data, tag := w.Header(), a.stored(), `"`+a.tag()+`"`
+	zipped := a.packed && acceptsGzip(r.Header)
+	if a.packed {
 		h.Set("Vary", "Accept-Encoding")
-		if acceptsGzip(r.Header) { // which is another representation, with another tag
-			data, tag = z, `"`+a.tag()+`-gzip"`
-			h.Set("Content-Encoding", "gzip")
-		}
+	}
+	if zipped { // which is another representation, with another tag
+		tag = `"` + a.tag() + `-gzip"`
 	}
 	h.Set("Cache-Control", a.caching)
 	h.Set("ETag", tag)
 	if matches(r.Header, tag) {
-		h.Del("Content-Encoding")
 		w.WriteHeader(http.StatusNotModified)
 		return
+	}
+	switch {
+	case zipped:
+		h.Set("Content-Encoding", "gzip")
+	case a.packed:
+		var err error
+		if data, err = assets.Unpack(data); err != nil {
+			http.Error(w, "the file is broken: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
 	}
 	h.Set("Content-Type", a.kind)
 	h.Set("Content-Length", strconv.Itoa(len(data)))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/goacp/acp/cmd/acp/internal/web/assets"
 	"github.com/goacp/acp/internal/leaktest"
 )
 
@@ -53,15 +54,22 @@ var behind = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.W
 
 // files is a page in small.
 func files() fstest.MapFS {
+	packed := func(text string) *fstest.MapFile {
+		data, err := assets.Pack([]byte(text))
+		if err != nil {
+			panic(err)
+		}
+		return &fstest.MapFile{Data: data}
+	}
 	return fstest.MapFS{
-		"index.html":               {Data: []byte("<!doctype html>" + strings.Repeat(" ", 1000))},
-		"app.js":                   {Data: []byte(strings.Repeat("go();", 1000))},
-		"sw.js":                    {Data: []byte("0")},
-		"chunks/code-ABCDEFG2.js":  {Data: []byte("1")},
-		"icon-192.png":             {Data: bytes.Repeat([]byte{0}, 1000)},
-		"manifest.webmanifest":     {Data: []byte("{}")},
-		"notes.md":                 {Data: []byte("not for browsers")},
-		"chunks/code-ABCDEFG2.map": {Data: []byte("not for browsers")},
+		"index.html.gz":              packed("<!doctype html>" + strings.Repeat(" ", 1000)),
+		"app.js.gz":                  packed(strings.Repeat("go();", 1000)),
+		"sw.js":                      {Data: []byte("0")},
+		"chunks/code-ABCDEFG2.js.gz": packed("1"),
+		"icon-192.png":               {Data: bytes.Repeat([]byte{0}, 1000)},
+		"manifest.webmanifest":       {Data: []byte("{}")},
+		"notes.md":                   {Data: []byte("not for browsers")},
+		"chunks/code-ABCDEFG2.map":   {Data: []byte("not for browsers")},
 	}
 }
 
@@ -192,7 +200,7 @@ func TestCaching(t *testing.T) {
 		t.Error("a picture is compressed twice")
 	}
 	if res := get("/sw.js", "Accept-Encoding", "gzip"); res.Header.Get("Content-Encoding") != "" || body(t, res) != "0" {
-		t.Error("a file is larger compressed")
+		t.Error("a file that is stored as it is was compressed")
 	}
 	for _, tt := range []struct {
 		encoding, match string

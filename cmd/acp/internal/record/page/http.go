@@ -3,7 +3,6 @@ package page
 import (
 	"crypto/subtle"
 	"io"
-	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -106,7 +105,7 @@ func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	if name == "" {
 		name = "tap.html"
 	}
-	data, err := fs.ReadFile(assets.Files, name)
+	data, err := assets.Read(name)
 	kind, ok := types[path.Ext(name)]
 	// What only the page of the gateway has is not served.
 	isOurs := strings.HasPrefix(name, "tap.") || strings.HasPrefix(name, "chunk-") || name == "icon.svg"

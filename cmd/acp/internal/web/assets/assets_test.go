@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/goacp/acp/internal/leaktest"
@@ -26,7 +27,7 @@ func TestComplete(t *testing.T) {
 			return
 		}
 		used[name] = true
-		data, err := fs.ReadFile(Files, name)
+		data, err := Read(name)
 		if err != nil {
 			t.Error(err)
 			return
@@ -45,7 +46,7 @@ func TestComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if !used[e.Name()] {
+		if !used[strings.TrimSuffix(e.Name(), Packed)] {
 			t.Errorf("no page loads %s", e.Name())
 		}
 	}

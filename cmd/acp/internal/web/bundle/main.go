@@ -26,9 +26,13 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 
+	"github.com/goacp/acp/cmd/acp/internal/web/assets"
 	"github.com/goacp/acp/cmd/acp/internal/web/npm"
 	"github.com/goacp/acp/cmd/acp/internal/web/source"
 )
+
+// licencesFile has the licences of what is in the bundle. It is not packed, since people read it in the repository.
+const licencesFile = "licences.txt"
 
 func main() {
 	check := flag.Bool("check", false, "write nothing; fail if the page differs from its sources")
@@ -48,57 +52,87 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	files, err := build(dir)
+	made, err := build(dir)
 	if err != nil {
 		return err
+	}
+	files := make(map[string][]byte)
+	for name, data := range made {
+		if name != licencesFile {
+			name += assets.Packed
+		}
+		files[name] = data
 	}
 	sum, err := source.Sum(os.DirFS(dir))
 	if err != nil {
 		return err
 	}
 	files["bundle.sum"] = []byte(sum + "\n")
-	assets := filepath.Join(dir, "assets")
+	folder := filepath.Join(dir, "assets")
 	stale := func(name string) bool { _, made := files[name]; return !made && isMade(name) }
 	if check {
-		return differ(assets, files, stale)
+		return differ(folder, files, stale)
 	}
-	old, err := os.ReadDir(assets)
+	old, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
 	for _, e := range old {
 		if stale(e.Name()) {
-			if err := os.Remove(filepath.Join(assets, e.Name())); err != nil {
+			if err := os.Remove(filepath.Join(folder, e.Name())); err != nil {
 				return err
 			}
 		}
 	}
 	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(assets, name), data, 0o644); err != nil {
+		if err := write(filepath.Join(folder, name), data); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// write writes a file, unless it is there: another version of Go may pack the same content in other bytes.
+func write(file string, data []byte) error {
+	if there, err := read(file); err == nil && bytes.Equal(there, data) {
+		return nil
+	}
+	if filepath.Ext(file) == assets.Packed {
+		var err error
+		if data, err = assets.Pack(data); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(file, data, 0o644)
+}
+
+// read returns the content of a file, unpacked.
+func read(file string) ([]byte, error) {
+	data, err := os.ReadFile(file)
+	if err == nil && filepath.Ext(file) == assets.Packed {
+		return assets.Unpack(data)
+	}
+	return data, err
+}
+
 // isMade reports whether a file of assets is made by this program; the others are written by hand.
 func isMade(name string) bool {
 	switch filepath.Ext(name) {
-	case ".html", ".js", ".css", ".sum", ".txt":
+	case assets.Packed, ".sum", ".txt":
 		return true
 	}
 	return false
 }
 
 // differ returns an error that names what is not as it would be made.
-func differ(assets string, files map[string][]byte, stale func(string) bool) error {
+func differ(folder string, files map[string][]byte, stale func(string) bool) error {
 	var wrong []string
 	for name, data := range files {
-		if there, err := os.ReadFile(filepath.Join(assets, name)); err != nil || !bytes.Equal(there, data) {
+		if there, err := read(filepath.Join(folder, name)); err != nil || !bytes.Equal(there, data) {
 			wrong = append(wrong, name)
 		}
 	}
-	old, err := os.ReadDir(assets)
+	old, err := os.ReadDir(folder)
 	for _, e := range old {
 		if stale(e.Name()) {
 			wrong = append(wrong, e.Name())
@@ -145,7 +179,7 @@ func build(dir string) (map[string][]byte, error) {
 		}
 		files[name] = preload(html, loads[script])
 	}
-	files["licences.txt"], err = licences(packages, store)
+	files[licencesFile], err = licences(packages, store)
 	return files, err
 }
 
