@@ -7,11 +7,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/knadh/koanf/providers/confmap"
-	"github.com/knadh/koanf/v2"
 )
 
 // ProjectFile is the name of the file with the settings of a project.
@@ -347,28 +345,47 @@ func (l *loader) finish() (*Config, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	// No key contains this character, so users' names may contain dots.
-	k := koanf.New("\x00")
-	tree := map[string]any{}
 	for _, i := range l.items {
-		m := tree
-		for _, part := range i.path[:len(i.path)-1] {
-			next, _ := m[part].(map[string]any)
-			if next == nil {
-				next = map[string]any{}
-				m[part] = next
-			}
-			m = next
+		if err := set(reflect.ValueOf(&c.Settings).Elem(), root(), i.path, i.value); err != nil {
+			return nil, fmt.Errorf("settings: %s: %w", i.path, err)
 		}
-		m[i.path[len(i.path)-1]] = i.value
-	}
-	if err := k.Load(confmap.Provider(tree, ""), nil); err != nil {
-		return nil, fmt.Errorf("settings: %w", err)
-	}
-	if err := k.Unmarshal("", &c.Settings); err != nil {
-		return nil, fmt.Errorf("settings: %w", err)
 	}
 	return c, nil
+}
+
+// set sets the part of v at p; n describes v.
+func set(v reflect.Value, n *node, p path, value any) error {
+	if len(p) == 0 {
+		if list, ok := value.([]string); ok {
+			value = slices.Clone(list)
+		}
+		of := reflect.ValueOf(value)
+		if !of.IsValid() || of.Type() != v.Type() {
+			return fmt.Errorf("%T is not %s", value, n)
+		}
+		v.Set(of)
+		return nil
+	}
+	switch n.kind {
+	case kindTable:
+		if i := slices.Index(n.order, p[0]); i >= 0 { // the order of fields
+			return set(v.Field(i), n.children[p[0]], p[1:], value)
+		}
+	case kindNames:
+		if v.IsNil() {
+			v.Set(reflect.MakeMap(v.Type()))
+		}
+		name, each := reflect.ValueOf(p[0]), reflect.New(v.Type().Elem()).Elem()
+		if old := v.MapIndex(name); old.IsValid() {
+			each.Set(old)
+		}
+		if err := set(each, n.each, p[1:], value); err != nil {
+			return err
+		}
+		v.SetMapIndex(name, each)
+		return nil
+	}
+	return fmt.Errorf("%s has no %s", n, p)
 }
 
 // rank sorts settings in the order of their declaration, and users' names alphabetically.

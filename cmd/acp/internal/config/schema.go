@@ -58,7 +58,7 @@ func nodeOf(t reflect.Type, tag reflect.StructTag) *node {
 	case t.Kind() == reflect.Struct:
 		n.kind, n.children = kindTable, map[string]*node{}
 		for f := range t.Fields() {
-			key := f.Tag.Get("koanf")
+			key := f.Tag.Get("key")
 			n.children[key] = nodeOf(f.Type, f.Tag)
 			n.order = append(n.order, key)
 		}
