@@ -26,18 +26,29 @@ type take struct {
 	schemas  schema.Dialect
 }
 
-// takes has what the interfaces take, as their documentation or their refusals say:
+// takes has what the interfaces take. What their documentation, their clients and their refusals say of it was read on
+// 2026-11-29:
 //
-//   - Messages: https://platform.claude.com/docs/en/build-with-claude/vision. 5 MB of an image in base64, 8000 pixels, and
-//     2000 where a request has more than 20 images. Schemas: no oneOf, anyOf or allOf at the top, names of 64 characters.
-//   - Responses, and Chat Completions of OpenAI: https://developers.openai.com/api/docs/guides/images-vision. Some hundred
-//     MB in all; GIFs must not be animated. Schemas: an object at the top that is nothing else, arrays with items.
-//   - Chat Completions of others: Gemini takes 7 MB of an image and no GIF
-//     (https://docs.cloud.google.com/gemini-enterprise-agent-platform/models/capabilities/image-understanding), and of
-//     schemas what https://ai.google.dev/api/caching#Schema lists. Other servers pass on to one or the other, or to
-//     grammars that know as little.
-//   - Ollama: PNG and JPEG (https://docs.ollama.com/capabilities/vision); older versions refuse WebP. It reads schemas into
-//     a structure with few fields.
+//   - Messages: https://platform.claude.com/docs/en/build-with-claude/vision. 5 MB of an image in base64, 8000 pixels,
+//     and 2000 where a request has more than 20 images. Schemas: no oneOf, anyOf or allOf at the top, names of 64
+//     characters.
+//   - Responses, and Chat Completions of OpenAI: https://developers.openai.com/api/docs/guides/images-vision. PNG,
+//     JPEG, WebP, and GIFs that are not animated; 20 MB of an image, 500 images and 50 MB of images in a request, also
+//     in refusals of July 2026 (open-webui/open-webui#26967); no bound of pixels is named. Schemas: an object at the
+//     top that has no oneOf, anyOf, allOf, enum, const or not, which are the words of a refusal, and arrays with
+//     items.
+//   - Chat Completions of others. Gemini takes PNG, JPEG, WebP and HEIC, but no GIF, 7 MB of an image, 900 to 3,000
+//     images by model
+//     (https://docs.cloud.google.com/gemini-enterprise-agent-platform/models/capabilities/image-understanding), and 20
+//     MB in a request (https://firebase.google.com/docs/ai-logic/input-file-requirements); it makes larger images than
+//     3072 pixels smaller by itself. Of schemas it takes the members of Schema in @google/genai 2.32: one type, enum
+//     of strings only, anyOf, no $ref. Other servers pass on to one or the other, or to grammars that know as little.
+//   - Ollama 0.17 decodes PNG, JPEG and WebP (server/routes.go); older versions refuse WebP (ollama/ollama#7388), so
+//     it is left out. Some models take one image in a request, and refuse more with 400. It reads schemas into type,
+//     anyOf, items, description, enum and properties, and required and $defs at the top (api/types.go).
+//
+// What a request has of images in all is not counted: a provider that refuses it answers 400 or 413, and the agent
+// leaves out the new ones, or compacts the conversation.
 var takes = map[API]take{
 	APIMessages:  {picture.Common, schema.Dialect{Names: schema.Names64}},
 	APIResponses: {picture.Limits{Encoded: 20 << 20, Side: 8000, Types: picture.Common.Types}, schema.Dialect{}},
