@@ -28,6 +28,7 @@ type peer struct {
 	version string
 	command []string
 	env     []string
+	wrap    func(acp.Transport) acp.Transport
 	client  *acp.Client
 	conn    *acp.ClientConn
 
@@ -59,7 +60,13 @@ func (b *lockedBuffer) String() string {
 // dial prepares a home for an agent, with a stand-in for its model, and connects.
 func dial(t *testing.T, a agent, version int) *peer {
 	t.Helper()
-	p := &peer{place: newPlace(t, a.name), agent: a}
+	return dialWrapped(t, a, version, func(tr acp.Transport) acp.Transport { return tr })
+}
+
+// dialWrapped is dial through another transport.
+func dialWrapped(t *testing.T, a agent, version int, wrap func(acp.Transport) acp.Transport) *peer {
+	t.Helper()
+	p := &peer{place: newPlace(t, a.name), agent: a, wrap: wrap}
 	var log io.Writer
 	if os.Getenv(keepVar) != "" {
 		f, err := os.Create(filepath.Join(p.place.home, "..", "model.log"))
@@ -116,7 +123,7 @@ func (p *peer) connect(t *testing.T) {
 	t.Helper()
 	tr := acp.Command(p.command[0], p.command[1:]...)
 	tr.Dir, tr.Env, tr.Stderr = p.place.work, p.env, &p.stderr
-	conn, err := p.client.Connect(limited(t), tr)
+	conn, err := p.client.Connect(limited(t), p.wrap(tr))
 	if err != nil {
 		t.Fatal(err)
 	}
