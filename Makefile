@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test test-long race lint cross types vuln generate check-generated web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-start bench-tap bench-web bench-gateway bench-cluster bench-network tools torture bench-harness docs release-test steady ci
+.PHONY: help test test-long race lint cross types vuln generate check-generated behind web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-start bench-tap bench-web bench-gateway bench-cluster bench-network tools torture bench-harness docs release-test steady ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ generate: ## write the generated packages from schema/
 
 check-generated: ## fail if they are stale
 	go run ./internal/gen -check
+
+behind: ## compare schema/ with the newest official package (needs the network)
+	go run ./internal/gen behind
 
 web: ## write the page of the gateway from its sources (needs the network once)
 	go generate ./cmd/acp/internal/web

@@ -6,6 +6,11 @@
 //	go run ./internal/gen            generate from schema/ (offline)
 //	go run ./internal/gen -check     fail if the generated files are stale
 //	go run ./internal/gen sync DIR   bring the structure of the upstream schemas in DIR to schema/
+//	go run ./internal/gen behind     compare schema/ with the newest official package, and write nothing
+//
+// behind asks the npm registry, or the one that npm_config_registry names; with -from it reads a package
+// FILE.tgz or a directory instead. Its exit status is 0 if the schemas are equal, or the package is older, 1 if they
+// are behind, and 2 if it cannot tell. go run makes 1 of both, so -json has the member state.
 //
 // What the schema does not say (Go names, files, which members are patches) is
 // decided in tables.go; the generator never guesses: what it does not know is
@@ -26,9 +31,16 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "gen:", err)
-		os.Exit(1)
+	err := run(os.Args[1:], os.Stdout, os.Stderr)
+	code := 1
+	if e := (*exitError)(nil); errors.As(err, &e) {
+		code = e.code
+	}
+	if err != nil {
+		if text := err.Error(); text != "" {
+			fmt.Fprintln(os.Stderr, "gen:", text)
+		}
+		os.Exit(code)
 	}
 }
 
@@ -48,6 +60,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 			return errors.New("usage: gen sync DIR")
 		}
 		return syncSchemas(fs.Arg(1), filepath.Join(*root, "schema"), stdout)
+	}
+	if fs.Arg(0) == "behind" {
+		return behind(fs.Args()[1:], filepath.Join(*root, "schema"), stdout, stderr)
 	}
 	if fs.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q", fs.Arg(0))

@@ -54,9 +54,11 @@ func syncSchemas(dir, out string, w io.Writer) error {
 		if err != nil && !os.IsNotExist(err) {
 			return err
 		}
-		if err := diffDocuments(w, s.ours, old, buf.Bytes()); err != nil {
+		diff, err := diffOf(s.ours, old, buf.Bytes())
+		if err != nil {
 			return err
 		}
+		diff.print(w)
 		if err := os.WriteFile(path, buf.Bytes(), 0o644); err != nil {
 			return err
 		}
@@ -145,36 +147,99 @@ func object(ms []member) json.RawMessage {
 	return append(out, '}')
 }
 
-// diffDocuments prints which definitions and properties differ.
-func diffDocuments(w io.Writer, name string, old, new []byte) error {
+// A documentDiff says how a schema differs from an older one.
+type documentDiff struct {
+	File        string   `json:"file"` // ours
+	Definitions int      `json:"definitions"`
+	Added       []string `json:"added,omitempty"`
+	Removed     []string `json:"removed,omitempty"`
+	Changed     []change `json:"changed,omitempty"`
+	Rest        bool     `json:"rest,omitempty"`    // what is not in definitions differs
+	Missing     bool     `json:"missing,omitempty"` // there is no newer one
+}
+
+// A change is a definition that has changed, and which of its members, if that says all: +new, -gone, ~changed.
+type change struct {
+	Name    string `json:"name"`
+	Members string `json:"members,omitempty"`
+}
+
+func (d *documentDiff) differs() bool {
+	return len(d.Added)+len(d.Removed)+len(d.Changed) > 0 || d.Rest || d.Missing
+}
+
+// print writes a line for the document, and one for each definition that differs.
+func (d *documentDiff) print(w io.Writer) {
+	var lines []string
+	for _, k := range d.Added {
+		lines = append(lines, "+ "+k)
+	}
+	for _, k := range d.Removed {
+		lines = append(lines, "- "+k)
+	}
+	for _, c := range d.Changed {
+		line := "~ " + c.Name
+		if c.Members != "" {
+			line += ": " + c.Members
+		}
+		lines = append(lines, line)
+	}
+	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[2:]+a[:1], b[2:]+b[:1]) })
+	fmt.Fprintf(w, "%s: %d definitions, %d differ\n", d.File, d.Definitions, len(lines))
+	for _, l := range lines {
+		fmt.Fprintln(w, "  "+l)
+	}
+	if d.Rest {
+		fmt.Fprintln(w, "  ~ what is not in $defs")
+	}
+}
+
+// diffOf compares two schemas. An empty one has no definitions.
+func diffOf(file string, old, new []byte) (documentDiff, error) {
+	d := documentDiff{File: file}
 	before, err := definitions(old)
 	if err != nil {
-		return err
+		return d, err
 	}
 	after, err := definitions(new)
 	if err != nil {
-		return err
+		return d, err
 	}
-	var lines []string
+	d.Definitions = len(after)
 	for k, v := range after {
 		switch o, ok := before[k]; {
 		case !ok:
-			lines = append(lines, "+ "+k)
+			d.Added = append(d.Added, k)
 		case o != v:
-			lines = append(lines, "~ "+k+changedMembers(o, v))
+			d.Changed = append(d.Changed, change{k, changedMembers(o, v)})
 		}
 	}
 	for k := range before {
 		if _, ok := after[k]; !ok {
-			lines = append(lines, "- "+k)
+			d.Removed = append(d.Removed, k)
 		}
 	}
-	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[2:]+a[:1], b[2:]+b[:1]) })
-	fmt.Fprintf(w, "%s: %d definitions, %d differ\n", name, len(after), len(lines))
-	for _, l := range lines {
-		fmt.Fprintln(w, "  "+l)
+	slices.Sort(d.Added)
+	slices.Sort(d.Removed)
+	slices.SortFunc(d.Changed, func(a, b change) int { return strings.Compare(a.Name, b.Name) })
+	if len(old) > 0 && len(new) > 0 {
+		d.Rest = rest(old) != rest(new)
 	}
-	return nil
+	return d, nil
+}
+
+// rest returns what a schema has beside its definitions, in compact form.
+func rest(data []byte) string {
+	var doc map[string]json.RawMessage
+	if json.Unmarshal(data, &doc) != nil {
+		return ""
+	}
+	delete(doc, "$defs")
+	out, err := json.Marshal(doc)
+	if err != nil {
+		return ""
+	}
+	return string(out)
 }
 
 // definitions returns each definition of a document in compact form.
@@ -228,5 +293,5 @@ func changedMembers(before, after string) string {
 		return ""
 	}
 	slices.Sort(out)
-	return ": " + strings.Join(out, " ")
+	return strings.Join(out, " ")
 }
