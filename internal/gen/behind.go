@@ -57,7 +57,7 @@ type comparison struct {
 func behind(args []string, schemas string, stdout, stderr io.Writer) error {
 	fs := flag.NewFlagSet("gen behind", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	from := fs.String("from", "", "compare with the package `FILE.tgz`, or a directory, and not with the registry's newest")
+	from := fs.String("from", "", "compare with the package `FILE.tgz`, or a directory, not with the newest")
 	asJSON := fs.Bool("json", false, "print one JSON object")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

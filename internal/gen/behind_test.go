@@ -92,7 +92,7 @@ func serveNPM(t *testing.T, version string, tarball []byte, integrity string) {
 }
 
 const (
-	oldStable = `{"$defs":{"Kept":{"type":"string"},"Thing":{"type":"object","properties":{"a":{"type":"string"}}}}}`
+	oldStable   = `{"$defs":{"Kept":{"type":"string"},"Thing":{"type":"object","properties":{"a":{"type":"string"}}}}}`
 	oldUnstable = `{"$defs":{"Kept":{"type":"string"},"Draft":{"type":"string"},"Gone":{"type":"string"},
 		"Thing":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}}}`
 	newStable = `{"$defs":{"Kept":{"type":"string","description":"Words."},"Draft":{"type":"string"},
