@@ -218,6 +218,12 @@ func (t *Reader) readLine(line []byte) (bool, error) {
 			if s := d.Str(); len(s) == 1 {
 				rec.Dir = Direction(s[0])
 			}
+		case "hop":
+			hop, ok := readHop(d)
+			if !ok {
+				return false, t.cut("is damaged: hop is not a list of two names")
+			}
+			rec.Hop = hop
 		case "f":
 			isFrame = true
 			rec.Data = d.Raw()
@@ -250,6 +256,11 @@ func (t *Reader) readLine(line []byte) (bool, error) {
 	if err := d.Finish(); err != nil {
 		return false, t.cut("is damaged: " + err.Error())
 	}
+	return t.settle(rec, name, isFrame, isText), nil
+}
+
+// settle keeps what the members of a line come to. It reports false if that is not a record.
+func (t *Reader) settle(rec Record, name string, isFrame, isText bool) bool {
 	directed := rec.Dir == ToAgent || rec.Dir == ToClient
 	switch {
 	case isFrame && directed:
@@ -267,7 +278,7 @@ func (t *Reader) readLine(line []byte) (bool, error) {
 			rec.Detail.Text = strings.ToValidUTF8(string(t.text), "\ufffd")
 		}
 	default:
-		return false, nil
+		return false
 	}
 	rec.At = max(0, rec.At)
 	if rec.Kind == Event || rec.Kind == Stderr {
@@ -280,7 +291,32 @@ func (t *Reader) readLine(line []byte) (bool, error) {
 		rec.Size = max(rec.Size, int64(len(rec.Data)))
 	}
 	t.rec = rec
-	return true, nil
+	return true
+}
+
+// readHop reads the names of a connection.
+func readHop(d *wire.Decoder) (h Hop, ok bool) {
+	if d.Peek() != '[' {
+		d.Skip()
+		return Hop{}, false
+	}
+	n := 0
+	ok = true
+	for more := d.FirstElem(); more; more = d.NextElem() {
+		if d.Peek() != '"' || n > 1 {
+			d.Skip()
+			ok = false
+			continue
+		}
+		name := d.Str()
+		if n == 0 {
+			h.Client = name
+		} else {
+			h.Agent = name
+		}
+		n++
+	}
+	return h, ok && n == 2 && len(h.Client) <= MaxHopName && len(h.Agent) <= MaxHopName
 }
 
 // isHeader reports whether a line is a header: whether it has the member acpTrace.

@@ -46,6 +46,7 @@ type Record struct {
 	At   time.Duration // since [Header.Started]
 	Kind Kind
 	Dir  Direction // of frames and text
+	Hop  Hop       // the connection, in a recording of several at a time
 	Data []byte    // see [Kind]; in what a [Reader] returns, valid until the next call
 	// Size is the length of what passed, in bytes. It is more than len(Data) if Data
 	// was too long and was cut. 0 means len(Data).
@@ -55,6 +56,18 @@ type Record struct {
 	Name   string
 	Detail Detail
 }
+
+// A Hop names a connection of a chain, in which proxies stand between a client and an
+// agent: the two components that it connects, by the roles they have on it. The zero value
+// is the only connection of a recording. Names are at most [MaxHopName] bytes long.
+type Hop struct {
+	Client string // which asks, such as "Client" or the name of a proxy
+	Agent  string // which answers, such as the name of a proxy or "Agent"
+}
+
+// MaxHopName is the longest name in a [Hop], in bytes. A [Writer] cuts a longer one, and a
+// [Reader] reports the line with it as damaged.
+const MaxHopName = 256
 
 // Detail describes an event. Fields that do not apply are zero.
 type Detail struct {

@@ -34,6 +34,10 @@ func talk() []Record {
 		{At: 7000000, Kind: Event, Name: "lost", Detail: Detail{Count: 3, Text: "300 bytes"}},
 		{At: 80000000, Kind: Frame, Dir: ToClient, Data: []byte(`[]`)},
 		{At: 80000000, Kind: Frame, Dir: ToClient, Data: []byte(`{"f":{"t":1,"d":">"}}`)},
+		{At: 80000000, Kind: Frame, Dir: ToClient, Hop: Hop{Client: "Client", Agent: "Proxy(0)"}, Data: []byte(`{"id":1}`)},
+		{At: 80000000, Kind: Text, Dir: ToAgent, Hop: Hop{Client: "ä \"", Agent: ""}, Data: []byte("x")},
+		{At: 80000000, Kind: Stderr, Hop: Hop{Agent: "Agent"}, Data: []byte("x")},
+		{At: 80000000, Kind: Event, Hop: Hop{Client: "Proxy(0)", Agent: "Agent"}, Name: "mcp", Detail: Detail{Text: "x"}},
 		{At: time.Hour * 9000, Kind: Event, Name: "exit", Detail: Detail{Code: code(0)}},
 	}
 }
@@ -241,6 +245,11 @@ func TestDamage(t *testing.T) {
 		{"cut frame", `{"t":5,"d":">","f":{"a":{"b":1}`, "damaged"},
 		{"noise", "\x00\x01\xff", "damaged"},
 		{"array", `[1]`, "damaged"},
+		{"hop is a word", `{"t":5,"d":">","hop":"a","f":{}}`, "damaged"},
+		{"hop with one name", `{"t":5,"d":">","hop":["a"],"f":{}}`, "damaged"},
+		{"hop with three", `{"t":5,"d":">","hop":["a","b","c"],"f":{}}`, "damaged"},
+		{"hop with numbers", `{"t":5,"d":">","hop":["a",1],"f":{}}`, "damaged"},
+		{"hop with a long name", `{"t":5,"d":">","hop":["a","` + strings.Repeat("x", MaxHopName+1) + `"],"f":{}}`, "damaged"},
 		{"too long", long, "longer than"},
 		{"base64", `{"t":5,"d":">","base64":"!"}`, "base64"},
 		{"time", `{"t":"now","d":">","f":{}}`, "t:"},

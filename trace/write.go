@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -172,6 +173,7 @@ func appendRecord(b []byte, r *Record) ([]byte, error) {
 		}
 		b = append(b, `,"d":"`...)
 		b = append(b, byte(r.Dir), '"')
+		b = appendHop(b, r.Hop)
 		if r.Kind == Frame {
 			b = append(b, `,"f":`...)
 			at := len(b)
@@ -182,6 +184,7 @@ func appendRecord(b []byte, r *Record) ([]byte, error) {
 		}
 	case Stderr:
 		b = append(b, `,"e":"stderr"`...)
+		b = appendHop(b, r.Hop)
 		b = appendText(b, r.Data, r.Size)
 	case Event:
 		if r.Name == "" || r.Name == "stderr" {
@@ -189,11 +192,36 @@ func appendRecord(b []byte, r *Record) ([]byte, error) {
 		}
 		b = append(b, `,"e":`...)
 		b = wire.AppendString(b, r.Name)
+		b = appendHop(b, r.Hop)
 		b = appendDetail(b, r.Detail)
 	default:
 		return b[:start], fmt.Errorf("trace: a record of kind %d", r.Kind)
 	}
 	return append(b, '}', '\n'), nil
+}
+
+// appendHop appends the member for a connection, unless it is the only one.
+func appendHop(b []byte, h Hop) []byte {
+	if h == (Hop{}) {
+		return b
+	}
+	b = append(b, `,"hop":[`...)
+	b = wire.AppendString(b, cutName(h.Client))
+	b = append(b, ',')
+	b = wire.AppendString(b, cutName(h.Agent))
+	return append(b, ']')
+}
+
+func cutName(name string) string {
+	name = strings.ToValidUTF8(name, "\ufffd")
+	if len(name) <= MaxHopName {
+		return name
+	}
+	n := MaxHopName
+	for !utf8.RuneStart(name[n]) {
+		n--
+	}
+	return name[:n]
 }
 
 // appendText appends the members for a text. A text that is not UTF-8 is in base64, so

@@ -134,6 +134,22 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
+// TestLongHop: long names of components are cut between characters, so that they can be read.
+func TestLongHop(t *testing.T) {
+	rec := Record{Kind: Frame, Dir: ToAgent, Hop: Hop{Client: "x" + strings.Repeat("é", 200), Agent: "a\xff"}, Data: []byte("{}")}
+	r, err := NewReader(bytes.NewReader(write(t, header, []Record{rec})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (Hop{Client: "x" + strings.Repeat("é", 127), Agent: "a\ufffd"}); got.Hop != want {
+		t.Errorf("%+v, want %+v", got.Hop, want)
+	}
+}
+
 func TestNoRecord(t *testing.T) {
 	var buf bytes.Buffer
 	w, err := NewWriter(&buf, header)
