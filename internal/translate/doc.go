@@ -28,7 +28,9 @@
 //     becomes an edit of the file in its new place, a copy a new file, a deletion an
 //     edit that leaves nothing; a change of an unknown kind is left out;
 //   - a terminal of the agent: its output becomes text, in a block of console
-//     output with the last 64 KiB, in the tool calls that show it. Its directory,
+//     output with the last 64 KiB, in the tool calls that show it. A client that
+//     declares that it shows terminals which tool calls report in their metadata gets
+//     it there, if the announcement of the tool call shows it. Its directory,
 //     size and capabilities are lost, and so is all of it if no tool call shows it.
 //
 // Messages: that a message is replaced, unless the new one begins with the text that was

@@ -11,13 +11,19 @@ import (
 
 // FromV1 shows the updates of one session of version 1 in the vocabulary of
 // version 2. The zero value is ready. It is not safe for concurrent use. It
-// remembers the settings of the session and which message is being written,
-// and nothing that grows.
+// remembers the settings of the session, which message is being written, and
+// the last 256 tool calls that report a terminal.
 type FromV1 struct {
+	// OutputAppends says that terminal_output of this agent is a piece of the
+	// output, as its first form was, and not all of it.
+	OutputAppends bool
+
 	options []acpv2.SessionConfigOption
 	kind    messageKind // of the message being written, if its id is generated
 	id      acpv2.MessageID
 	made    int // message ids generated so far
+
+	reported cache[acpv2.ToolCallID, reported]
 }
 
 // messageKind tells the three sorts of messages apart; zero is none.
@@ -56,6 +62,11 @@ func (f *FromV1) Update(u acpv1.SessionUpdate) []acpv2.SessionUpdate { return f.
 // of a kind that this library does not know keeps its raw form, unless version
 // 2 has a meaning for its name: that is dropped, because version 1 does not
 // have it and it might be taken for a statement about the session's state.
+//
+// A command that the agent runs itself is reported in the metadata of its tool call:
+// terminal_info, terminal_output, terminal_output_delta and terminal_exit. They become
+// updates of a terminal, and leave the metadata. If the tool call does not show the
+// terminal, the terminal is added to its content and ends with the call.
 func (f *FromV1) Append(dst []acpv2.SessionUpdate, u acpv1.SessionUpdate) []acpv2.SessionUpdate {
 	switch u := u.(type) {
 	case *acpv1.AgentMessageChunk:
@@ -66,9 +77,9 @@ func (f *FromV1) Append(dst []acpv2.SessionUpdate, u acpv1.SessionUpdate) []acpv
 		return append(dst, (*acpv2.UserMessageChunk)(f.chunk(userMessage, (*acpv1.ContentChunk)(u))))
 	case *acpv1.ToolCall:
 		f.Boundary()
-		return append(dst, new(ToolCallFromV1(*u)))
+		return f.toolCall(dst, new(ToolCallFromV1(*u)), true)
 	case *acpv1.ToolCallUpdate:
-		return append(dst, new(ToolUpdateFromV1(*u)))
+		return f.toolCall(dst, new(ToolUpdateFromV1(*u)), false)
 	case *acpv1.Plan:
 		return append(dst, new(PlanFromV1(*u)))
 	case *acpv1.PlanUpdate:

@@ -12,11 +12,15 @@ import (
 )
 
 // A terminal is what is known of a terminal of the agent's, which version 1
-// cannot show: it becomes text in the tool calls that show it.
+// cannot show: it becomes text in the tool calls that show it, or is reported in their
+// metadata to a client that declares that.
 type terminal struct {
+	in      acpv2.ToolCallID // the tool call that reports it, or ""
+	cut     []byte           // the beginning of a character, which is reported with its rest
 	client  bool             // the client's own
 	lent    acpv2.TerminalID // what the client calls it then
 	command string
+	cwd     string
 	output  []byte // the end of it, up to twice maxOutput
 	dropped bool   // output is not all
 	exit    *acpv2.TerminalExitStatus
@@ -53,16 +57,27 @@ func (t *ToV1) terminal(id acpv2.TerminalID) *terminal {
 func (t *ToV1) terminalUpdate(dst []acpv1.SessionUpdate, u *acpv2.TerminalUpdate) []acpv1.SessionUpdate {
 	v := t.terminal(u.TerminalID)
 	u.Command.Apply(&v.command)
-	if o, ok := u.Output.Get(); ok {
+	u.Cwd.Apply(&v.cwd)
+	replaced := !u.Output.IsZero()
+	before := v.output
+	if replaced {
+		before = slices.Clone(before)
 		v.reset()
-		v.write(o.Data)
-	} else if u.Output.IsClear() {
-		v.reset()
+		v.write(bytesOf(u.Output.Or(acpv2.TerminalOutput{}).Data))
 	}
 	if e, ok := u.ExitStatus.Get(); ok {
 		v.exit = &e
 	} else if u.ExitStatus.IsClear() {
 		v.exit = nil
+	}
+	if v.in != "" {
+		if replaced {
+			dst = t.reportAll(dst, u.TerminalID, v, before)
+		}
+		if !u.ExitStatus.IsZero() {
+			dst = t.reportExit(dst, u.TerminalID, v)
+		}
+		return dst
 	}
 	if u.Command.IsZero() && u.Output.IsZero() && u.ExitStatus.IsZero() {
 		return dst
@@ -72,7 +87,11 @@ func (t *ToV1) terminalUpdate(dst []acpv1.SessionUpdate, u *acpv2.TerminalUpdate
 
 func (t *ToV1) terminalOutput(dst []acpv1.SessionUpdate, u *acpv2.TerminalOutputChunk) []acpv1.SessionUpdate {
 	v := t.terminal(u.TerminalID)
-	v.write(u.Data)
+	p := bytesOf(u.Data)
+	v.write(p)
+	if v.in != "" {
+		return t.reportMore(dst, u.TerminalID, v, p)
+	}
 	return t.show(dst, u.TerminalID, v)
 }
 
@@ -106,10 +125,15 @@ func (v *terminal) shownBy(id acpv2.ToolCallID) {
 
 func (v *terminal) reset() { v.output, v.dropped = v.output[:0], false }
 
-// write adds output, which is base64; what is malformed from some point on is
+// bytesOf decodes output, which is base64; what is malformed from some point on is
 // left out from there.
-func (v *terminal) write(data string) {
+func bytesOf(data string) []byte {
 	p, _ := base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "="))
+	return p
+}
+
+// write adds output.
+func (v *terminal) write(p []byte) {
 	if len(p) > maxOutput {
 		p = p[len(p)-maxOutput:]
 		v.output, v.dropped = v.output[:0], true

@@ -70,11 +70,15 @@ func (t *ToV1) toolCall(dst []acpv1.SessionUpdate, u *acpv2.ToolCallUpdate) []ac
 		}
 	}
 	var content []acpv1.ToolCallContent
+	var reports acpv2.TerminalID
+	if first {
+		reports = t.adopt(u)
+	}
 	if !u.Content.IsZero() {
 		content = t.setParts(u.ToolCallID, c, t.parts(u.Content.Or(nil)))
 	}
 	if first {
-		return append(dst, t.announce(u, content))
+		return t.announced(dst, t.announce(u, content), reports)
 	}
 	v := t.toolUpdate(u)
 	switch {
@@ -271,7 +275,12 @@ func (t *ToV1) render(parts []part) []acpv1.ToolCallContent {
 	out := make([]acpv1.ToolCallContent, 0, len(parts))
 	for _, p := range parts {
 		if p.terminal != "" {
-			out = append(out, &acpv1.Content{Content: acpv1.Text(t.terminal(p.terminal).text())})
+			v := t.terminal(p.terminal)
+			if v.in != "" {
+				out = append(out, &acpv1.Terminal{TerminalID: acpv1.TerminalID(p.terminal)})
+			} else {
+				out = append(out, &acpv1.Content{Content: acpv1.Text(v.text())})
+			}
 			continue
 		}
 		out = append(out, p.content...)

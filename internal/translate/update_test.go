@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -401,6 +402,12 @@ func caps(bits uint8) (c acpv1.ClientCapabilities) {
 	if bits&4 != 0 {
 		c.Subagents = &acpv1.SubagentCapabilities{}
 	}
+	if bits&16 != 0 {
+		c.Meta = json.RawMessage(`{"terminal_output":true}`)
+	}
+	if bits&32 != 0 {
+		c.Meta = json.RawMessage(`{"terminal_output":true,"terminal_output_delta":true}`)
+	}
 	return c
 }
 
@@ -408,6 +415,9 @@ func caps(bits uint8) (c acpv1.ClientCapabilities) {
 // nothing panics, and whatever comes out is valid on its side.
 func FuzzFromV1(f *testing.F) {
 	seeds(f, load(f, "v1"))
+	for _, report := range reportSeeds {
+		f.Add([]byte(report[0]), []byte(report[1]), []byte(report[2]), uint8(48))
+	}
 	f.Fuzz(func(t *testing.T, a, b, c []byte, bits uint8) {
 		var from FromV1
 		to := ToV1{Caps: caps(bits)}
