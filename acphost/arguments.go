@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Bounds of what is looked at for rules about paths. What is beyond them may be what
@@ -15,14 +16,14 @@ const (
 )
 
 // noFiles are programs that open none of the files that their words name.
-var noFiles = func() map[string]bool {
+var noFiles = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for name := range strings.FieldsSeq(`echo printf test [ [[ : true false exit return break continue shift set unset
 		export declare typeset readonly local let getopts read wait kill sleep seq expr basename dirname cd pushd popd chdir`) {
 		m[name] = true
 	}
 	return m
-}()
+})
 
 // messages are the options of git and its like whose value is text for people.
 var messages = map[string]bool{"-m": true, "-am": true, "--message": true, "-b": true, "--body": true, "-t": true, "--title": true}
@@ -124,7 +125,7 @@ func (part *CommandPart) isText(i int) bool {
 	switch program := part.Words[0].Text; {
 	case !w.Open || i == 0:
 		return false
-	case noFiles[program]:
+	case noFiles()[program]:
 		return true
 	case program == "git" || program == "gh":
 		return messages[part.Words[i-1].Text]

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goacp/acp/acpv1"
 )
@@ -109,7 +110,7 @@ func harmlessVariable(name, value string) bool {
 	case "LESS":
 		return strings.Trim(value, "-FRXSKiIJNM") == ""
 	}
-	return harmlessVariables[name] || strings.HasPrefix(name, "LC_")
+	return harmlessVariables()[name] || strings.HasPrefix(name, "LC_")
 }
 
 // plainValue are the characters of values that nothing expands.
@@ -118,7 +119,7 @@ const plainValue = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 // harmlessVariables are variables that say how much a program says, in which
 // language and colors, and for which platform and environment it works. They name
 // no file, no program and no options.
-var harmlessVariables = func() map[string]bool {
+var harmlessVariables = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for name := range strings.FieldsSeq(`
 		TERM COLORTERM COLUMNS LINES LANG LANGUAGE TZ NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBIAN_FRONTEND GIT_TERMINAL_PROMPT GIT_OPTIONAL_LOCKS
@@ -132,4 +133,4 @@ var harmlessVariables = func() map[string]bool {
 		m[name] = true
 	}
 	return m
-}()
+})

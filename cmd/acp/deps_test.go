@@ -273,6 +273,51 @@ func TestLinked(t *testing.T) {
 	}
 }
 
+// TestBeforeMain: no package of ours that the program links compiles an expression before main, where every start would pay
+// for it: ADR 0033.
+func TestBeforeMain(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{.Dir}}{{range .GoFiles}} {{.}}{{end}}", ".")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		if !strings.HasPrefix(words[0], "github.com/goacp/acp") {
+			continue
+		}
+		for _, name := range words[2:] {
+			for _, at := range compiled(t, filepath.Join(words[1], name)) {
+				t.Errorf("%s compiles an expression before main: use sync.OnceValue", at)
+			}
+		}
+	}
+}
+
+// compiled returns where the variables of a package in a file are made by compiling an expression, outside of functions.
+func compiled(t *testing.T, name string) (all []string) {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range file.Decls {
+		vars, ok := d.(*ast.GenDecl)
+		if !ok || vars.Tok != token.VAR {
+			continue
+		}
+		ast.Inspect(vars, func(n ast.Node) bool {
+			if f, ok := n.(*ast.SelectorExpr); ok && strings.HasPrefix(f.Sel.Name, "MustCompile") {
+				all = append(all, fset.Position(n.Pos()).String())
+			}
+			_, isFunc := n.(*ast.FuncLit)
+			return !isFunc
+		})
+	}
+	return all
+}
+
 // TestOwnKey: the program's key in _meta is in one place.
 func TestOwnKey(t *testing.T) {
 	modules := []string{"ownmeta", "release", "telemetry"} // the last two name the module

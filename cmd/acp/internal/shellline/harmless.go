@@ -65,7 +65,7 @@ func harmless(part *acphost.CommandPart, words []word) *acphost.CommandReads {
 	}
 	name := path.Base(program.Text)
 	switch {
-	case passing[name] && (part.Wrapper || !bourne()[name]):
+	case passing()[name] && (part.Wrapper || !bourne()[name]):
 		return passes(part, name, words)
 	case name == "git":
 		return harmlessGit(part, words)
@@ -83,7 +83,7 @@ func harmless(part *acphost.CommandPart, words []word) *acphost.CommandReads {
 
 // passing are programs that do nothing but run another one in this process's place. What that does counts. One
 // that keeps it running, or that writes what it prints to a file, is none.
-var passing = set("command builtin exec time gtime timeout gtimeout nice ionice stdbuf env xargs gxargs sh bash dash")
+var passing = setOf("command builtin exec time gtime timeout gtimeout nice ionice stdbuf env xargs gxargs sh bash dash")
 
 // passes returns what a program reads that runs another one.
 func passes(part *acphost.CommandPart, name string, words []word) *acphost.CommandReads {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -49,7 +50,7 @@ func patchOf(line string) (patch, dir string, ok bool) {
 	case len(words) == 1 && len(s.Redirs) == 1 && s.Redirs[0].Hdoc != nil &&
 		(s.Redirs[0].N == nil || s.Redirs[0].N.Value == "0"):
 		patch, ok = literal(s.Redirs[0].Hdoc)
-		if s.Redirs[0].Word.Lit() != "" && escaped.MatchString(patch) {
+		if s.Redirs[0].Word.Lit() != "" && escaped().MatchString(patch) {
 			return "", "", false // the word is not quoted: the shell would take them out
 		}
 		if s.Redirs[0].Op == syntax.DashHdoc {
@@ -65,7 +66,7 @@ func patchOf(line string) (patch, dir string, ok bool) {
 }
 
 // escaped is what a backslash takes the meaning from, where it has one.
-var escaped = regexp.MustCompile("\\\\[$`\\\\\n]")
+var escaped = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\\\\[$`\\\\\n]") })
 
 // plainStmt reports whether a command runs in the foreground, and its status counts.
 func plainStmt(s *syntax.Stmt) bool {
@@ -118,13 +119,15 @@ func literal(w *syntax.Word) (string, bool) {
 }
 
 // patchesWith is how a line begins that applies a patch.
-var patchesWith = regexp.MustCompile(`(?m)^\s*(?:cd\s[^\n&|;]*&&\s*)?apply[_-]?patch\b`)
+var patchesWith = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^\s*(?:cd\s[^\n&|;]*&&\s*)?apply[_-]?patch\b`)
+})
 
 // asPatch returns the patch of a line, unless a rule is about the command. An error says how
 // to write it if the line would apply one that cannot be read out of it.
 func asPatch(env Env, line string) (patch, dir string, ok bool, err error) {
 	if patch, dir, ok = patchOf(line); !ok {
-		if patchesWith.MatchString(line) && strings.Contains(line, "Begin Patch") {
+		if patchesWith().MatchString(line) && strings.Contains(line, "Begin Patch") {
 			err = Misusef("the shell has no command apply_patch: give it alone, " +
 				"as apply_patch <<'EOF', the patch, EOF, with the quotes")
 		}
