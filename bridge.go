@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/translate"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -149,7 +150,9 @@ func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
 		}
 	}
 	client.TerminalAuth = caps.Auth != nil && caps.Auth.Terminal != nil
+	client.ShowsTerminals = true
 	if v1 := up.CapabilitiesV1(); v1 != nil {
+		client.ShowsTerminals, _ = translate.TerminalReports(v1.Meta)
 		if v1.FS.ReadTextFile {
 			client.Files = bridgedFiles{up}
 			if !v1.FS.WriteTextFile {

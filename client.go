@@ -73,9 +73,21 @@ type Client struct {
 	//
 	// Advertised: in version 1 if set; never in version 2.
 	Terminals func(c *ClientConn) TerminalHost
-	// TerminalAuth says that the user can be shown a terminal to log in.
+	// ShowsTerminals says that Update shows the terminals of agents: a [TerminalUpdate]
+	// and a [TerminalOutputChunk]. Agents of version 2 send these to every client. Those
+	// of version 1 that know the extension report the commands that they run themselves
+	// in the metadata of tool calls, which becomes such updates; without it they send
+	// the output as text of the tool call, often only at its end.
 	//
-	// Advertised: in both versions if set.
+	// Advertised: in version 1 if set, as terminal_output and terminal_output_delta in
+	// _meta of the capabilities; never in version 2.
+	ShowsTerminals bool
+	// TerminalAuth says that the user can be shown a terminal to log in. Agents of
+	// version 1 may then describe the command in _meta of a way to log in, as
+	// terminal-auth with command, args, env and label.
+	//
+	// Advertised: in both versions if set; in version 1 as terminal-auth in _meta of the
+	// capabilities, too.
 	TerminalAuth bool
 
 	// MCP answers requests to the MCP servers that this client itself provides:

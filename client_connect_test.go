@@ -250,6 +250,7 @@ func TestClientAdvertises(t *testing.T) {
 		},
 		Files: clientFiles1{}, Terminals: lend(new(clientTerminals1)), TerminalAuth: true,
 	}
+	shown := Client{ShowsTerminals: true}
 	readOnly, form := all, all
 	readOnly.Files = ReadOnly(clientFiles1{})
 	form.Elicits = ElicitationKinds{Form: true}
@@ -262,11 +263,14 @@ func TestClientAdvertises(t *testing.T) {
 	}{
 		{"nothing", 1, Client{}, `{"protocolVersion":1,"clientCapabilities":{"fs":{},"auth":{},` + shows + `},"clientInfo":{"name":"acp","version":"0"}}`},
 		{"nothing", 2, Client{}, `{"protocolVersion":2,"capabilities":{},"info":{"name":"acp","version":"0"}}`},
-		{"everything", 1, all, `{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,
+		{"everything", 1, all, `{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"_meta":{"terminal-auth":true},
 			"auth":{"terminal":true},"elicitation":{"form":{},"url":{}},` + shows + `},"clientInfo":{"name":"me","version":"3"},"_meta":{"k":1}}`},
 		{"everything", 2, all, `{"protocolVersion":2,"capabilities":{"auth":{"terminal":{}},"elicitation":{"form":{},"url":{}}},
 			"info":{"name":"me","version":"3"},"_meta":{"k":1}}`},
-		{"read only", 1, readOnly, `{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true,
+		{"terminals", 1, shown, `{"protocolVersion":1,"clientCapabilities":{"fs":{},"auth":{},"_meta":{"terminal_output":true,"terminal_output_delta":true},` +
+			shows + `},"clientInfo":{"name":"acp","version":"0"}}`},
+		{"terminals", 2, shown, `{"protocolVersion":2,"capabilities":{},"info":{"name":"acp","version":"0"}}`},
+		{"read only", 1, readOnly, `{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true,"_meta":{"terminal-auth":true},
 			"auth":{"terminal":true},"elicitation":{"form":{},"url":{}},` + shows + `},"clientInfo":{"name":"me","version":"3"},"_meta":{"k":1}}`},
 		{"forms", 2, form, `{"protocolVersion":2,"capabilities":{"auth":{"terminal":{}},"elicitation":{"form":{}}},
 			"info":{"name":"me","version":"3"},"_meta":{"k":1}}`},

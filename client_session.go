@@ -83,6 +83,7 @@ func endsReplay(u SessionUpdate) bool {
 
 func (c *ClientConn) newSession(id SessionID, cwd string) *ClientSession {
 	s := &ClientSession{conn: c, id: id, cfg: SessionConfig{Cwd: cwd}, calls: new(told.Calls)}
+	s.v1.OutputAppends = c.Agent().Name == clientAppendsV1
 	s.line.Init(timeline.Config[clientItem]{
 		Deliver: s.deliver, Context: c.ctx, Spawn: c.spawn, Detours: c.middleware, Owner: s,
 	})

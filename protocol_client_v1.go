@@ -27,6 +27,10 @@ type clientModelV1 struct {
 	ModelID   string          `json:"modelId"`
 }
 
+// clientAppendsV1 is the name of the agent with which reports of terminals began: codex, up to 0.16,
+// which called a piece terminal_output. Its successor has another name.
+const clientAppendsV1 = "codex-acp"
+
 func (p *clientV1) version() int { return 1 }
 
 func (p *clientV1) register(mux *jsonrpc.Mux) {

@@ -12,7 +12,7 @@ import (
 // FromV1 shows the updates of one session of version 1 in the vocabulary of
 // version 2. The zero value is ready. It is not safe for concurrent use. It
 // remembers the settings of the session, which message is being written, and
-// the last 256 tool calls that report a terminal.
+// of the last 256 tool calls which terminal they show.
 type FromV1 struct {
 	// OutputAppends says that terminal_output of this agent is a piece of the
 	// output, as its first form was, and not all of it.

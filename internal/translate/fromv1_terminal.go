@@ -20,12 +20,12 @@ const (
 	metaTerminalExit   = "terminal_exit"
 )
 
-// maxReported bounds the tool calls of which a [FromV1] knows the terminal.
+// maxReported bounds the tool calls of which a [FromV1] knows which terminal they show.
 const maxReported = 256
 
-// A reported is what is known of the terminal that a tool call reports.
+// A reported is what is known of the terminal that a tool call shows or reports.
 type reported struct {
-	id      acpv2.TerminalID
+	id      acpv2.TerminalID // "" if the call was announced without one
 	command string // as it was passed on
 	silent  bool   // the call shows it, and nothing is reported of it: it may be the client's
 	added   bool   // to the content of the call, which did not show it
@@ -62,17 +62,18 @@ func (f *FromV1) toolCall(dst []acpv2.SessionUpdate, u *acpv2.ToolCallUpdate, wh
 	}
 	known := f.reported.get(u.ToolCallID)
 	id := r.id()
-	if id == "" && (known == nil || known.silent) {
-		if shown := terminalIn(u); shown != "" {
+	if id == "" && (known == nil || known.silent || known.id == "") {
+		if shown := terminalIn(u); shown != "" || whole {
 			if known == nil {
 				known, _ = f.reported.add(u.ToolCallID, maxReported)
 			}
-			*known = reported{id: shown, silent: true}
+			*known = reported{id: shown, silent: shown != ""}
 		}
 		return append(dst, u)
 	}
 	first := id != "" && (known == nil || known.id != id)
 	again := whole && known != nil && !known.silent && known.id == id
+	add := first && (whole || known != nil && known.id == "") && !showsTerminal(u, id)
 	if known == nil {
 		known, _ = f.reported.add(u.ToolCallID, maxReported)
 	}
@@ -80,7 +81,6 @@ func (f *FromV1) toolCall(dst []acpv2.SessionUpdate, u *acpv2.ToolCallUpdate, wh
 		*known = reported{id: id}
 	}
 	known.silent = false
-	add := first && (whole || r.info == nil) && !showsTerminal(u, id)
 	dst = f.terminal(dst, u, known, &r, again)
 	if known.added && !u.Content.IsZero() && !showsTerminal(u, known.id) {
 		u.Content = acpv2.Set(append(u.Content.Or(nil), &acpv2.Terminal{TerminalID: known.id}))

@@ -26,6 +26,20 @@ func TerminalReports(capabilities json.RawMessage) (shown, pieces bool) {
 	return pieces || is(metaTerminalOutput), pieces
 }
 
+// ClientExtensions returns the metadata of the capabilities of a client of version 1: that it shows such
+// terminals, and that it shows the user the command of a way to log in. It is nil for neither.
+func ClientExtensions(terminals, login bool) json.RawMessage {
+	var meta json.RawMessage
+	yes := json.RawMessage("true")
+	if login {
+		meta = put(meta, "terminal-auth", yes)
+	}
+	if terminals {
+		meta = put(put(meta, metaTerminalDelta, yes), metaTerminalOutput, yes)
+	}
+	return meta
+}
+
 // reporting returns what the client declares.
 func (t *ToV1) reporting() (shown, pieces bool) {
 	if len(t.Caps.Meta) == 0 {

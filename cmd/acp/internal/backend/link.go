@@ -141,8 +141,9 @@ func (h *Host) client(l *link) *acp.Client {
 		Terminals: func(*acp.ClientConn) acp.TerminalHost {
 			return newTerminals(l, h.cfg.Cwd, h.cfg.Roots)
 		},
-		TerminalAuth: front.RunInTerminal != nil && h.cfg.Agent.Command != "",
-		Logger:       h.cfg.Logger,
+		ShowsTerminals: true,
+		TerminalAuth:   front.RunInTerminal != nil && h.cfg.Agent.Command != "",
+		Logger:         h.cfg.Logger,
 	}
 	h.speakTo(c)
 	if !h.cfg.Agent.NoFiles && !l.known.NoFiles {

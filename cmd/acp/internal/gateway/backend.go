@@ -180,7 +180,7 @@ func (b *backend) client() *acp.Client {
 	cfg := &b.s.g.cfg
 	c := &acp.Client{
 		Info: cfg.Info, Logger: cfg.Logger, CancelGrace: cfg.CancelGrace,
-		Update: b.update, RequestPermission: b.permission, Elicit: b.elicit,
+		Update: b.update, RequestPermission: b.permission, Elicit: b.elicit, ShowsTerminals: true,
 	}
 	c.Engine.Diagnose = b.noticed
 	b.s.lend(c)

@@ -464,6 +464,7 @@ var outside = map[string]string{
 var differs = map[[2]int]map[string]string{ // by the versions of the agent and of the client
 	{1, 1}: {
 		"tool: terminal": "the terminal is one that a client lends; others are shown its output, as text",
+		"tool: command":  "the client does not say that it shows what tool calls report of terminals: it is text in the tool call",
 		"permission":     decides, "permission: unannounced": decides,
 	},
 	{1, 2}: {"permission": decides, "permission: unannounced": decides},

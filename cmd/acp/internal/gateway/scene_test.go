@@ -36,6 +36,12 @@ var extras = map[int][]scene{
 		{name: "tool: content", updates: []string{used(`{"type":"content","content":{"type":"text","text":"word"}}`)}},
 		{name: "tool: diff", updates: []string{used(`{"type":"diff","path":"/f","oldText":"old\n","newText":"new\n"}`)}},
 		{name: "tool: terminal", updates: []string{used(`{"type":"terminal","terminalId":"t?"}`)}},
+		{name: "tool: command", updates: []string{
+			`{"sessionUpdate":"tool_call","toolCallId":"c?","title":"make","content":[{"type":"terminal","terminalId":"c?"}],"rawInput":{"command":"make"},"_meta":{"terminal_info":{"terminal_id":"c?","cwd":"/project"}}}`,
+			`{"sessionUpdate":"tool_call_update","toolCallId":"c?","_meta":{"terminal_output_delta":{"terminal_id":"c?","data":"wor"}}}`,
+			`{"sessionUpdate":"tool_call_update","toolCallId":"c?","_meta":{"terminal_output":{"terminal_id":"c?","data":"word\n"}}}`,
+			`{"sessionUpdate":"tool_call_update","toolCallId":"c?","status":"failed","_meta":{"terminal_exit":{"terminal_id":"c?","exit_code":2,"signal":null}}}`,
+		}},
 		{name: "plan: items", updates: []string{planned(`{"type":"items","planId":"p?","entries":[{"content":"word","priority":"low","status":"completed"}]}`)}},
 		{name: "plan: file", updates: []string{planned(`{"type":"file","planId":"p?","uri":"file:///plan.md"}`)}},
 		{name: "plan: markdown", updates: []string{planned(`{"type":"markdown","planId":"p?","content":"# word"}`)}},
@@ -96,7 +102,7 @@ func planned(content string) string {
 }
 
 // idIn finds IDs in JSON. What they name is one thing in a scene, and has its own ID in another one.
-var idIn = regexp.MustCompile(`("(?:messageId|toolCallId|terminalId|planId|compactionId|sessionId|senderSessionId|recipientSessionId)":")([^"]*)"`)
+var idIn = regexp.MustCompile(`("(?:messageId|toolCallId|terminalId|terminal_id|planId|compactionId|sessionId|senderSessionId|recipientSessionId)":")([^"]*)"`)
 
 var notWord = regexp.MustCompile(`\W+`)
 
