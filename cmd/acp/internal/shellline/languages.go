@@ -145,7 +145,7 @@ func (s *scan) module(n int, words []word, i, at int) {
 	case "timeit", "pdb", "code", "trace", "cProfile", "profile", "runpy", "asyncio", "sqlite3", "IPython", "tarfile", "zipfile", "shutil":
 		s.unsure("the module " + name + " runs text")
 	}
-	if toolOf()[name] != nil || moreOf()[name] != nil {
+	if toolOf()[name] != nil || len(moreOf()[name]) > 0 {
 		inner := slices.Clone(words[i:])
 		inner[0].Text = name
 		for _, o := range optionsOf(inner, 0) {

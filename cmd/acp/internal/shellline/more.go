@@ -1,5 +1,10 @@
 package shellline
 
+import (
+	"strings"
+	"sync"
+)
+
 // more are further rows for programs, beside those of [tools]: options that run, load or write something.
 var more = []tool{
 	{names: "install ginstall", source: "install(1)", runs: "--strip-program", values: "gmostZ"},
@@ -59,7 +64,7 @@ var more = []tool{
 	{names: "black isort", source: "https://black.readthedocs.io/en/stable/usage_and_configuration/the_basics.html", runs: "--config --settings-path --settings-file --python-cell-magics -c --code --stdin-filename=/ --virtual-env --conda-env"},
 	{names: "pytest", source: "https://docs.pytest.org/en/stable/reference/reference.html#command-line-flags", runs: "-p --plugins --pyargs= --import-mode --confcutdir --rootdir --pdbcls --trace-config= --cov-config --ds --dc --override-ini --inifile --config-file --rsyncdir --tx --dist= --html --log-file", writes: "--cov-report --basetemp --junitxml --junit-xml", values: "kmnrW"},
 	{names: "mypy", source: "https://mypy.readthedocs.io/en/stable/command_line.html", runs: "--config-file --python-executable --custom-typeshed-dir --custom-typing-module --shadow-file --install-types -c --command --plugins", writes: "--cache-dir --any-exprs-report --cobertura-xml-report --html-report --linecount-report --linecoverage-report --lineprecision-report --txt-report --xml-report --xslt-html-report --xslt-txt-report --junit-xml --timing-stats --line-checking-stats"},
-	{names: "javac java", source: "https://docs.oracle.com/en/java/javase/21/docs/specs/man/java.html", style: single, runs: "-javaagent -agentlib -agentpath -cp -classpath -class-path -jar -m -module -p -module-path -upgrade-module-path -XX:OnError -XX:OnOutOfMemoryError -XX:Flags -XX:VMOptionsFile -Xbootclasspath -D -source-launcher -processor -processorpath -J -patch-module -add-modules -processor-module-path -module-source-path -source-path -sourcepath -boot-class-path -bootclasspath -endorseddirs -extdirs -system", writes: "-Xlog -XX:LogFile -XX:HeapDumpPath -XX:ErrorFile", joins: "-D -J"},
+	{names: "javac java", source: "https://docs.oracle.com/en/java/javase/21/docs/specs/man/java.html", style: single, runs: "-javaagent -agentlib -agentpath -cp -classpath -class-path -jar -m -module -p -module-path -upgrade-module-path -XX:OnError -XX:OnOutOfMemoryError -XX:Flags -XX:VMOptionsFile -Xbootclasspath -D -source-launcher -processor -processorpath -J -patch-module -add-modules -processor-module-path -module-source-path -source-path -sourcepath -boot-class-path -bootclasspath -endorseddirs -extdirs -system", writes: "-Xlog -XX:SharedArchiveFile -XX:ArchiveClassesAtExit -XX:StartFlightRecording -XX:LogFile -XX:HeapDumpPath -XX:ErrorFile", joins: "-D -J"},
 	{names: "gcc g++ cc c++ clang clang++", source: "https://gcc.gnu.org/onlinedocs/gcc/Overall-Options.html", style: single, runs: "-fplugin -wrapper -specs -B -iplugindir -fplugin-arg -Xclang -load -fpass-plugin -fuse-ld -Wl -Xlinker -fprofile-use -iwrapper -fmodule-mapper -no-canonical-prefixes= -ccc-gcc-name -resource-dir -config -gcc-toolchain -ld-path", writes: "-o -MF -MJ -dumpbase -dumpdir -aux-info -fdump-go-spec -save-temps -fprofile-dir -ftime-trace", joins: "-B"},
 	{names: "rustc", source: "https://doc.rust-lang.org/rustc/command-line-arguments.html", runs: "--extern --sysroot -L -l --codegen -C -Z --print=file", writes: "-o --out-dir --emit"},
 	{names: "ld", source: "https://sourceware.org/binutils/docs/ld/Options.html", style: single, runs: "-plugin -plugin-opt -dynamic-linker -rpath -T -script -dT -default-script -I -c -mri-script -error-handling-script -library-path -rpath-link -version-script -filter -init -fini", writes: "-output-def -compat-implib -o -Map -out-implib -cref -dependency-file -output -fatal"},
@@ -73,7 +78,90 @@ var more = []tool{
 	{names: "node nodejs", whole: true, source: "https://nodejs.org/api/cli.html", runs: "--env-file-if-exists --icu-data-dir --openssl-shared-config --openssl-config --experimental-vm-modules --localstorage-file", writes: "--report-dir --report-directory --report-filename --heapsnapshot-signal --prof --cpu-prof --heap-prof"},
 	{names: "tar gtar bsdtar", source: "tar(1)", runs: "--remove-files --rsh-command --to-command", values: "bfHKLNTVX"},
 	{names: "dpkg", source: "dpkg(1)", runs: "--add-architecture --remove-architecture --configure --unpack --triggers-only --set-selections --clear-selections --update-avail --merge-avail"},
+	{names: "as", source: "as(1)", style: single, runs: "-I -K", writes: "-o -al* -MD -MF"},
+	{names: "objcopy strip llvm-objcopy llvm-strip", source: "objcopy(1)", style: single, runs: "-plugin", writes: "-o -dump-section -split-dwo -extract-dwo"},
+	{names: "gcov-tool llvm-profdata llvm-link llvm-split dsymutil", source: "gcov-tool(1), llvm-profdata(1)", style: single, writes: "-o -output"},
+	{names: "lto-dump cpp", source: "gcc(1)", style: single, runs: "-fplugin -wrapper -B -specs", writes: "-o -MF -MJ -dumpdir -fdump-*", joins: "-B"},
+	{names: "opt llc lli bugpoint llvm-reduce llvm-lto llvm-lto2", source: "https://llvm.org/docs/CommandGuide/", style: single, runs: "-load -load-pass-plugin -load-pass-plugins -extra-module -extra-object -extra-archive -compile-command -exec-command -opt-command -safe-path-to-opt -opt-args -tool -run-custom -compile-custom -gcc -Xlinker -test -test-arg -mlink-*",
+		writes: "-o -split-dwarf-output -split-dwarf-file -pass-remarks-output -output -info-output-file -stats-json"},
+	{names: "llvm-cov", source: "llvm-cov(1)", style: single, runs: "-Xdemangler", writes: "-o -output-dir"},
+	{names: "llvm-dwarfdump llvm-as llvm-dis llvm-extract llvm-mc llvm-mca llvm-pdbutil obj2yaml yaml2obj", source: "llvm-dwarfdump(1)", style: single, writes: "-o -out-file"},
+	{names: "llvm-ar llvm-nm llvm-ranlib llvm-objdump llvm-lib", source: "llvm-nm(1)", style: single, runs: "-plugin -dlopen", writes: "-out -o -output"},
+	{names: "javadoc javap jar jlink jpackage jdeps jshell jdb jarsigner keytool jmod jfr jcmd jstat jps jmap jstack jinfo jrunscript jdeprscan jimage", source: "https://docs.oracle.com/en/java/javase/21/docs/specs/man/: -J is for the virtual machine", style: single, runs: "-J", joins: "-J"},
+	{names: "javadoc", source: "javadoc(1)", style: single, runs: "-doclet -docletpath -taglet -tagletpath -add-script -system -bootclasspath -extdirs", writes: "-d"},
+	{names: "jshell jdb jrunscript", source: "jshell(1)", style: single, runs: "-R -startup -class-path -classpath -cp -module-path -add-modules -f -e -launch -sourcepath", joins: "-R"},
+	{names: "jlink jpackage", source: "jlink(1), jpackage(1)", style: single, runs: "-launcher -java-options -resource-dir -add-launcher -app-image -runtime-image -input -i", writes: "-output -save-opts -dest -d -temp"},
+	{names: "jdeps", source: "jdeps(1)", style: single, writes: "-dotoutput -dot-output -generate-module-info -generate-open-module"},
+	{names: "jarsigner keytool", source: "jarsigner(1), keytool(1)", style: single, runs: "-provider* -addprovider -altsigner -altsignerpath -conf", writes: "-signedjar -file -destkeystore"},
+	{names: "jar jmod", source: "jar(1), jmod(1)", style: single, writes: "-dir"},
+	{names: "jmap jcmd jinfo", source: "jmap(1), jcmd(1)", style: single, runs: "-f -flag", writes: "-dump"},
+	{names: "mvn mvnw", source: "mvn(1)", runs: "-D --define -s -gs --settings --global-settings -t -gt --toolchains --global-toolchains -b --builder -emp --encrypt-master-password", moves: "-f --file", writes: "-l --log-file"},
+	{names: "rustdoc", source: "https://doc.rust-lang.org/rustdoc/command-line-arguments.html", runs: "-C --codegen -Z --test-runtool --runtool --test-runtool-arg --test-builder --test-builder-wrapper --sysroot --extern -L --library-path --theme --extend-css --html-in-header --html-before-content --html-after-content --markdown-css --test-run-directory -e --index-page", writes: "-o --out-dir --output --persist-doctests --write-info-json"},
+	{names: "cargo", source: "https://doc.rust-lang.org/cargo/commands/", global: true, later: "--open --config --manifest-path --target-dir --out-dir --artifact-dir --lockfile-path --index --registry --fix --root"},
+	{names: "terraform tofu", source: "https://developer.hashicorp.com/terraform/cli/commands", style: single, writes: "-state -state-out -backup -out -generate-config-out"},
+	{names: "docker podman nerdctl", source: "https://docs.docker.com/reference/cli/docker/buildx/build/", global: true, later: "--allow"},
+	{names: "prove", source: "prove(1)", runs: "-e --exec -I -P -M --rc --harness --formatter --source --statefile --state", writes: "-a --archive", values: "j"},
+	{names: "perldoc", source: "perldoc(1)", runs: "-n -M -w -L -o -D -G", writes: "-d", values: "fqvao"},
+	{names: "pod2html pod2usage pod2man pod2text podchecker", source: "pod2html(1)", runs: "-perldocopt --perldocopt --formatter --utilformatter", writes: "--outfile --cachedir --output -output --htmldir"},
+	{names: "man apropos whatis mandb manpath lexgrog catman", source: "man(1), apropos(1)", runs: "-C --config-file -M --manpath -P --pager -H --html -X --gxditview", values: "erRLmESsT"},
+	{names: "pygmentize", source: "pygmentize(1)", runs: "-x", writes: "-o", values: "lfFOPSaNv"},
+	{names: "ctags etags ctags-universal", source: "ctags(1)", runs: "--options --options-maybe --optlib-dir --_*", writes: "-f -o --output -a --append -e"},
+	{names: "cscope", source: "cscope(1)", writes: "-f", runs: "-F", values: "IiPpsS0123456789"},
+	{names: "msgunfmt msgattrib msgconv msgen msggrep msgcomm msguniq msgfilter msgcat msgmerge msginit msgfmt xgettext", source: "https://www.gnu.org/software/gettext/manual/html_node/", writes: "-o --output-file --output --output-dir -U --update --backup", values: "DdfLklwTNtCxIXKGM"},
+	{names: "systemctl journalctl loginctl hostnamectl timedatectl localectl busctl networkctl systemd-analyze systemd-tmpfiles systemd-sysusers systemd-firstboot coredumpctl machinectl", source: "systemctl(1), journalctl(1), busctl(1), sd_bus_set_address(3)",
+		runs: "--address --root --image --host -H --machine -M --replace --setup-keys --debugger --debugger-arguments -A", writes: "--cursor-file --vacuum-time --vacuum-size --vacuum-files --rotate --flush --sync --relinquish-var --smart-relinquish-var --update-catalog", values: "tpsnouSUbcgFDT"},
+	{names: "dbus-send dbus-monitor dbus-daemon", source: "dbus-send(1): an address may be unixexec:", style: single, runs: "-bus -address -config-file -dbus-daemon -systemd"},
+	{names: "dpkg", source: "dpkg(1)", writes: "--log"},
+	{names: "dpkg-query dpkg-trigger", source: "dpkg-query(1)", moves: "--admindir --root --instdir"},
+	{names: "dpkg-divert dpkg-statoverride dpkg-split dpkg-source dpkg-shlibdeps dpkg-gencontrol dpkg-genchanges dpkg-genbuildinfo dpkg-gensymbols dpkg-distaddfile dpkg-checkbuilddeps dpkg-buildflags dpkg-scanpackages", source: "dpkg-query(1), dpkg-gencontrol(1)", runs: "--admindir --root --instdir -T -l -c", writes: "-O -P -f -o --output --extract -x --build -b --commit", values: "vVDsnaA"},
+	{names: "dpkg-deb", source: "dpkg-deb(1)", writes: "-x -X -R -e -b --extract --vextract --raw-extract --control --build", values: "zZSD"},
+	{names: "dpkg-buildpackage", source: "dpkg-buildpackage(1)", runs: "-r -p -P --root-command --rules-file -R --check-command --check-option --sign-command --hook-* --admindir --source-option --changes-option --buildinfo-option", writes: "--changes-file --buildinfo-file", values: "aitTkmev"},
+	{names: "dpkg-architecture dpkg-parsechangelog", source: "dpkg-architecture(1), dpkg-parsechangelog(1)", runs: "-c --command -F -L", values: "atAqlSovftun"},
+	{names: "update-alternatives", source: "update-alternatives(1)", moves: "--altdir --admindir --instdir --root", writes: "--log --install --set --remove --remove-all --auto --config --all --set-selections"},
+	{names: "apt-config apt-mark apt-key apt-cdrom apt-ftparchive apt-sortpkgs apt-extracttemplates", source: "apt.conf(5)", text: "-o --option", runs: "-c --config-file"},
+	{names: "gpg gpg2 gpgsm gpgv gpgtar gpg-connect-agent gpgconf dirmngr dirmngr-client gpg-agent gpg-wks-server", source: "https://www.gnupg.org/documentation/manuals/gnupg/",
+		runs:   "--gpg --gpg-args --run --exec --agent-program --dirmngr-program --keyboxd-program --protect-tool-program --policy-file --options --homedir --keyring --secret-keyring --primary-keyring --trustdb-name --photo-viewer --pinentry-program --scdaemon-program --raw-socket --load-extension --launch --kill --reload --apply-defaults --apply-profile --change-options --tar-args",
+		writes: "--attribute-file -o --output --status-file --logger-file --log-file --directory -C"},
+	{names: "gpg-connect-agent", source: "gpg-connect-agent(1)", runs: "-r -E -S --run --exec --raw-socket"},
+	{names: "gpgtar", source: "gpgtar(1)", runs: "--gpg --gpg-args --tar-args", writes: "-C --directory -o --output -x --extract"},
+	{names: "yq xq xq-python tomlq", source: "https://kislyuk.github.io/yq/", runs: "-L --library-path -f --from-file", writes: "-i --in-place --inplace"},
+	{names: "ss", source: "ss(8)", writes: "-D --diag -K --kill", values: "fAFNM"},
+	{names: "tic infotocap captoinfo", source: "tic(1)", writes: "-o", values: "eQRvw"},
+	{names: "csplit", source: "csplit(1)", writes: "-f --prefix -b --suffix-format", values: "n"},
+	{names: "strace-log-merge heaptrack memusage", source: "memusage(1)", runs: "-p --pid --interpret", writes: "-o --output -d --data --png", values: "n"},
+	{names: "zip", source: "zip(1)", writes: "-m --move"},
+	{names: "glib-compile-schemas glib-compile-resources gtk-update-icon-cache", source: "glib-compile-schemas(1)", style: single, writes: "-targetdir -target"},
+	{names: "chromium google-chrome chrome chrome-stable", source: "chromium(1)", style: single, runs: "-load-extension -user-data-dir -renderer-cmd-prefix -utility-cmd-prefix -gpu-launcher -proxy-server -proxy-pac-url -g -debug -no-sandbox -disable-web-security -remote-debugging-port -remote-debugging-address -host-resolver-rules -disk-cache-dir -pack-extension -ssl-key-log-file", writes: "-screenshot -print-to-pdf -log-net-log -trace-startup-file"},
+	{names: "firefox firefox-esr", source: "firefox(1)", style: single, runs: "-profile -P -p -ProfileManager -CreateProfile -start-debugger-server -remote-debugging-port -marionette -recording -setDefaultBrowser -chrome -app -backgroundtask -G -ui-recorder", writes: "-screenshot"},
+	{names: "osslsigncode", source: "osslsigncode(1)", style: single, runs: "-pkcs11engine -pkcs11module -engine -provider", writes: "-out -o"},
+	{names: "gcloud", source: "https://cloud.google.com/sdk/gcloud/reference", moves: "--impersonate-service-account --access-token-file --billing-project"},
+	{names: "bq", source: "https://cloud.google.com/bigquery/docs/reference/bq-cli-reference", style: single, runs: "-bigqueryrc -flagfile -credential_file -api -ca_certificates_file -proxy_address", writes: "-apilog"},
+	{names: "gsutil", source: "https://cloud.google.com/storage/docs/gsutil/commands/help", runs: "-o -i -u", writes: "-L"},
+	{names: "git", source: "https://git-scm.com/docs", global: true, later: "--filters --in-place --object-dir --unsafe-paths"},
+	{names: "tar gtar bsdtar", source: "tar(1)", writes: "--recursive-unlink --backup --suffix"},
+	{names: "go", source: "https://pkg.go.dev/cmd/go#hdr-Testing_flags", style: single, writes: "-fuzzcachedir -test.fuzzcachedir"},
+	{names: "node nodejs", whole: true, source: "https://nodejs.org/api/cli.html", runs: "--run -C --conditions", writes: "--test-reporter-destination --cpu-prof-name --heap-prof-name --tls-keylog --build-snapshot --test-update-snapshots --heapsnapshot-near-heap-limit --report-on-fatalerror --report-on-signal --report-uncaught-exception --trace-events-enabled --trace-event-categories --logfile --perf-basic-prof --perf-prof"},
+	{names: "npm pnpm yarn", source: "https://docs.npmjs.com/cli/using-npm/config", style: nopt, runs: "--proxy --https-proxy --key --cert --ca", writes: "--logs-dir"},
+	{names: "gcc g++ cc c++ clang clang++", source: "https://gcc.gnu.org/onlinedocs/gcc/Developer-Options.html", style: single, runs: "-Wa -Wp -sysroot -isysroot", writes: "-fdump-* -fopt-info* -fdiagnostics-format -fprofile-note"},
+	{names: "ssh-keygen", source: "ssh-keygen(1)", writes: "-R -H"},
+	{names: "ssh-copy-id", source: "ssh-copy-id(1)", runs: "-F -o", values: "ip"},
+	{names: "sftp", source: "sftp(1)", runs: "-s -D -b -S -F -o -J", values: "BcilPRX"},
+	{names: "curl", source: "https://curl.se/docs/manpage.html", moves: "--preproxy --socks4 --socks4a --socks5 --socks5-hostname --proxy1.0 --connect-to --resolve --doh-url --abstract-unix-socket --cert -E --key --proxy-cert --proxy-key --cacert --capath --proxy-cacert --proxy-capath", values: "AbCdDeFHKmoPQrtTuUwxXyYz"},
+	{names: "wget wget2", source: "wget(1)", runs: "--input-metalink --private-key --certificate"},
+	{names: "pgbench", source: "pgbench(1)", runs: "-f --file", writes: "-l --log --log-prefix", values: "hpUbcDIjLMPRrsStTF"},
+	{names: "pg_basebackup pg_receivewal pg_recvlogical", source: "pg_basebackup(1)", runs: "--plugin", writes: "-D --pgdata --directory -f --file --target -t --waldir -T --tablespace-mapping --tablespace"},
+	{names: "pg_ctl initdb postgres pg_rewind pg_upgrade", source: "pg_ctl(1), initdb(1)", runs: "-p -o --options -L --config-file --set -b --old-bindir -B --new-bindir", writes: "-l --log -X --waldir", values: "UtmsWEAdj"},
+	{names: "kubectl oc", source: "https://kubernetes.io/docs/reference/kubectl/", moves: "-s"},
 	{names: "less more most", source: "less(1)", runs: "--lesskey-file --lesskey-src --lesskey-content -k --prompt", writes: "-o -O --log-file --LOG-FILE"},
 }
 
-var moreOf = byName(more, func(t *tool) string { return t.names })
+// moreOf returns the rows of [more] by the names of their programs, of which some have several.
+var moreOf = sync.OnceValue(func() map[string][]*tool {
+	m := map[string][]*tool{}
+	for i := range more {
+		for name := range strings.FieldsSeq(more[i].names) {
+			m[name] = append(m[name], &more[i])
+		}
+	}
+	return m
+})

@@ -241,7 +241,7 @@ func (s *scan) ssh(_ int, words []word) {
 // gitShort are the short options of git's commands that run something or write a file.
 var gitShort = sync.OnceValue(func() map[string]string {
 	return map[string]string{ // https://git-scm.com/docs
-		"rebase": "x", "grep": "O", "diagnose": "o", "clone": "cu", "format-patch": "o", "ls-remote": "", "send-pack": "", "am": "", "replay": "", "bugreport": "o",
+		"rebase": "x", "grep": "O", "diagnose": "o", "clone": "cu", "format-patch": "o", "ls-remote": "", "send-pack": "", "am": "", "replay": "", "bugreport": "o", "difftool": "x", "mailsplit": "o", "index-pack": "o",
 	}
 })
 

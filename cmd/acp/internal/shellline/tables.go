@@ -54,7 +54,7 @@ func tableName(name string) string {
 
 // inTables reports whether a table has a program.
 func inTables(name string) bool {
-	return toolOf()[name] != nil || moreOf()[name] != nil || wrapperOf()[name] != nil || known()[name] || programs()[name] != nil || builtins()[name] != nil
+	return toolOf()[name] != nil || len(moreOf()[name]) > 0 || wrapperOf()[name] != nil || known()[name] || programs()[name] != nil || builtins()[name] != nil
 }
 
 // isStandard reports whether a name stands for a program of the system and not for some file.
@@ -113,10 +113,11 @@ func byName[T any](table []T, names func(*T) string) func() map[string]*T {
 	})
 }
 
-// has reports whether a list of options has one; long ones may be abbreviated.
+// has reports whether a list of options has one; long ones may be abbreviated. One that ends with * stands for all
+// that begin so.
 func has(list, option string) bool {
 	for o := range strings.FieldsSeq(list) {
-		if o == option || len(option) > 2 && strings.HasPrefix(option, "--") && strings.HasPrefix(o, option) {
+		if begins(o, option) || len(option) > 2 && strings.HasPrefix(option, "--") && strings.HasPrefix(o, option) {
 			return true
 		}
 	}
@@ -126,11 +127,17 @@ func has(list, option string) bool {
 // hasWhole reports whether a list has an option, as it is written.
 func hasWhole(list, option string) bool {
 	for o := range strings.FieldsSeq(list) {
-		if o == option {
+		if begins(o, option) {
 			return true
 		}
 	}
 	return false
+}
+
+// begins reports whether an entry of a list stands for an option.
+func begins(entry, option string) bool {
+	start, more := strings.CutSuffix(entry, "*")
+	return option == start || more && strings.HasPrefix(option, start)
 }
 
 // splitOption returns the name in --option=value, and whether there is a value.

@@ -1,6 +1,7 @@
 package shellline
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -20,11 +21,14 @@ func optionsOf(words []word, depth int) (found []acphost.CommandOption) {
 	if t != nil {
 		found = t.find(words)
 	}
-	if more := moreOf()[name]; more != nil {
+	for _, more := range moreOf()[name] {
 		found = append(found, more.find(words)...)
 	}
 	if t == nil && wrapperOf()[name] == nil && builtins()[name] == nil && !bourne()[name] && foreignOf()[name] == nil {
-		found = append(found, suspect(words)...)
+		found = append(found, suspect(name, words)...)
+	}
+	if strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pypy") {
+		found = append(found, pythonOptions(words)...)
 	}
 	if responds()[name] {
 		for i, w := range words[1:] {
@@ -49,39 +53,51 @@ func optionsOf(words []word, depth int) (found []acphost.CommandOption) {
 const doesFile = "reads options from a file"
 
 // respondNames are programs that read options from a file that is named with @.
-const respondNames = `gcc g++ cc c++ clang clang++ ld ar nm ranlib objdump objcopy strip readelf size strings addr2line as javac java jar javadoc
+const respondNames = `gcc g++ cc c++ clang clang++ ld ar nm ranlib objdump objcopy strip readelf size strings addr2line as javac java jar javadoc jlink jpackage jdeps jmod jdb
 	kotlinc scalac rustc rustdoc tsc pytest mypy pylint flake8 black isort coverage cl link csc fsc msbuild dotnet clang-tidy clang-format protoc swiftc
 	gfortran dmd ldc2 ghc ocamlc ocamlopt gpg-wks-client exiftool rubocop rspec lld ld.lld wasm-ld emcc nvcc`
 
 var responds = setOf(respondNames)
 
-// suspects are how parts of the names of options begin that run, load or write something in most programs.
+// suspects are how parts of the names of options begin that run or load something in most programs.
 var suspects = sync.OnceValue(func() []string {
-	return strings.Fields("config plugin program command cmd exec script require import bootstrap loader hook")
+	return strings.Fields(`config plugin program command cmd exec script require import bootstrap load preload hook
+		eval shell pager editor wrapper launcher interpreter`)
 })
 
+// outlets are parts of the names of options whose value is a file to write in most programs, if it is a path.
+var outlets = setOf(`o out output outfile outdir outputfile outputdir dest destdir destination log logfile logdir save
+	dump export record`)
+
 // suspect returns the options of a program that no table has which a wildcard does not mean: those whose names
-// say that they run or load something, and those with the path of a file that is elsewhere.
-func suspect(words []word) (found []acphost.CommandOption) {
+// say that they run, load or write something, and those with the path of a file that is elsewhere.
+func suspect(program string, words []word) (found []acphost.CommandOption) {
 	for i, w := range words[1:] {
 		text := w.Text
 		if text == "--" {
 			break
 		}
-		if len(text) < 3 || text[0] != '-' {
+		if len(text) < 2 || text[0] != '-' {
 			continue
 		}
 		name, value, joined := strings.Cut(strings.TrimLeft(text, "-"), "=")
 		dashes := len(text) - len(strings.TrimLeft(text, "-"))
-		if dashes == 1 && len(name) < 4 || strings.HasPrefix(name, "no-") {
-			continue // letters
+		if strings.HasPrefix(name, "no-") {
+			continue
 		}
-		does := ""
-		if slices.ContainsFunc(segments(name), func(s string) bool {
+		if !joined && i+2 < len(words) && !words[i+2].Open {
+			value = words[i+2].Text
+		}
+		letters := dashes == 1 && len(name) < 4 && name != "out" && (name != "o" || known()[program])
+		parts, does := segments(name), ""
+		switch {
+		case !letters && slices.ContainsFunc(parts, func(s string) bool {
 			return slices.ContainsFunc(suspects(), func(p string) bool { return strings.HasPrefix(s, p) })
-		}) {
+		}):
 			does = doesRun
-		} else if joined && isElsewhere(value) {
+		case !letters && isFile(value) && slices.ContainsFunc(parts, func(s string) bool { return outlets()[s] }):
+			does = doesWrite
+		case !letters && joined && isElsewhere(value):
 			does = doesMove
 		}
 		if does != "" {
@@ -89,6 +105,13 @@ func suspect(words []word) (found []acphost.CommandOption) {
 		}
 	}
 	return found
+}
+
+// isFile reports whether a value is written as files are: with a directory, or with the end of a name.
+func isFile(value string) bool {
+	end := path.Ext(value)
+	return value != "/dev/null" && value != "" && value[0] != '-' && !strings.Contains(value, "://") &&
+		(strings.Contains(value, "/") || len(end) > 1 && len(end) < 7 && len(end) < len(value))
 }
 
 // segments returns the parts of a name such as --set-upFiles: set, up, files.
@@ -119,9 +142,11 @@ type passage struct {
 	direct bool   // the first operand may be the program as well, if a table has it
 	values string // options before it with a value
 	after  string // the program that gets what follows --
+	as     string // the program that words stands for
 }
 
 var passages = []passage{
+	{names: "docker podman nerdctl", source: "https://docs.docker.com/reference/cli/docker/compose/", words: "compose", values: "--config -H --host --context -c -l --log-level", as: "docker-compose"},
 	{names: "npx bunx pnpx uvx", source: "https://docs.npmjs.com/cli/commands/npx, https://docs.astral.sh/uv/reference/cli/#uv-tool-run", values: "-p --package -c --call --from --with -w --workspace --python --cache --registry --index-url -i"},
 	{names: "pipx", source: "https://pipx.pypa.io/stable/reference/cli/", words: "run", values: "--spec --python --index-url"},
 	{names: "npm", source: "https://docs.npmjs.com/cli/commands/npm-exec, npm-run", words: "exec x", values: "-p --package -w --workspace --prefix -C", after: "jest"},
@@ -145,6 +170,34 @@ var passages = []passage{
 
 var passageOf = byName(passages, func(p *passage) string { return p.names })
 
+// pythonOptions returns the options of Python that import a module, or write elsewhere: the category of a warning is
+// imported, and -X says where what is compiled is kept.
+func pythonOptions(words []word) (found []acphost.CommandOption) {
+	for i := 1; i < len(words) && len(words[i].Text) > 1 && words[i].Text[0] == '-'; i++ {
+		o, at := words[i].Text, i
+		if o == "-m" || o == "-c" || strings.HasPrefix(o, "--") {
+			break
+		}
+		j := strings.IndexAny(o, "WX")
+		if j < 0 {
+			continue
+		}
+		value := o[j+1:]
+		if value == "" && i+1 < len(words) {
+			i++
+			value = words[i].Text
+		}
+		fields := strings.Split(value, ":")
+		switch {
+		case o[j] == 'W' && len(fields) > 2 && strings.Contains(fields[2], "."):
+			found = append(found, acphost.CommandOption{Word: at, Name: o[:j+1], Does: doesRun})
+		case o[j] == 'X' && (strings.HasPrefix(value, "pycache_prefix=") || strings.HasPrefix(value, "presite=")):
+			found = append(found, acphost.CommandOption{Word: at, Name: o[:j+1], Does: doesWrite})
+		}
+	}
+	return found
+}
+
 // through returns the command that a program runs with its words, and at which word it begins.
 func through(name string, words []word) (at int, inner []word) {
 	if strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pypy") {
@@ -154,6 +207,12 @@ func through(name string, words []word) (at int, inner []word) {
 	}
 	p := passageOf()[name]
 	if p == nil {
+		return 0, nil
+	}
+	if p.as != "" {
+		if i := p.operand(words, 1); i > 0 && words[i].Text == p.words {
+			return i, append([]word{{acphost.CommandWord{Text: p.as, Source: p.as}, false, false}}, words[i+1:]...)
+		}
 		return 0, nil
 	}
 	if i := slices.IndexFunc(words, func(w word) bool { return w.Text == "--" }); i > 0 && p.after != "" {
@@ -184,7 +243,7 @@ func through(name string, words []word) (at int, inner []word) {
 // isTool reports whether the first operand of a package manager is a program, and none of its own commands.
 func isTool(program string) bool {
 	name := tableName(base(program))
-	return toolOf()[name] != nil || moreOf()[name] != nil && !hasWhole("install patch file", name)
+	return toolOf()[name] != nil || len(moreOf()[name]) > 0 && !hasWhole("install patch file", name)
 }
 
 // operand returns the next word that is not an option, from one on, or -1.

@@ -332,6 +332,9 @@ func (t *tool) option(text string, later bool) (name, does string) {
 	if t.style == single {
 		name, _ = splitOption(text)
 		o := "-" + strings.TrimLeft(name, "-")
+		if i := strings.IndexAny(o, ":,"); i > 0 && is(o) == "" { // -javaagent:a.jar, -Wl,-plugin,a.so
+			o, name = o[:i], name[:len(name)-len(o)+i]
+		}
 		if does = is(o); does == "" && len(o) > 2 && hasWhole(t.joins, o[:2]) {
 			return name[:2], is(o[:2])
 		}

@@ -57,7 +57,7 @@ var wrappers = []wrapper{
 	{names: "gosu su-exec", source: "https://github.com/tianon/gosu", skip: 1},
 	{names: "chroot", source: "https://www.gnu.org/software/coreutils/manual/html_node/chroot-invocation.html", flags: "--skip-chdir", values: "--groups --userspec", skip: 1, root: true},
 	{names: "flock", source: "flock(1)", flags: "-s -x -n -u -o -F --shared --exclusive --nonblock --close --no-fork --verbose", values: "-w -E --timeout --conflict-exit-code", skip: 1},
-	{names: "strace ltrace", source: "strace(1)", flags: "-f -ff -c -C -i -k -q -r -t -T -v -x -y", values: "-e -o -p -s -u -E -P", heavy: "-o -p -u"},
+	{names: "strace ltrace", source: "strace(1)", flags: "-f -ff -c -C -i -k -q -r -t -T -v -x -y", values: "-e -o -p -s -u -E -P --env", heavy: "-o -p -u -E --env"},
 	{names: "tini dumb-init catatonit", source: "https://github.com/krallin/tini", flags: "-s -g -v", values: "-p -e"},
 	{names: "chronic", source: "chronic(1), moreutils", flags: "-v -e", free: true},
 }
