@@ -67,6 +67,7 @@ type conn struct {
 	numbers  window             // of messages, see HeaderMessage
 	posting  map[uint64]posting // messages that are being accepted
 	over     carried            // how WebSockets carry the connection
+	attends  attends
 }
 
 // routes says what messages are about that do not say so.
@@ -444,6 +445,9 @@ func (c *conn) drop() {
 			c.s.log().Warn("acphttp: close a log", "error", err)
 		}
 	}
+	if c.attends.timer != nil {
+		c.attends.timer.Stop()
+	}
 	if c.reap != nil {
 		c.reap.Stop()
 	}
@@ -497,6 +501,12 @@ func (c *conn) opened() error {
 	}
 	c.active++
 	c.reap.Stop()
+	if c.attends.timer != nil {
+		c.attends.timer.Stop()
+	}
+	if c.attends.away {
+		go c.attend()
+	}
 	return nil
 }
 
@@ -505,6 +515,7 @@ func (c *conn) closed() {
 	defer c.mu.Unlock()
 	if c.active--; c.active == 0 && !c.gone {
 		c.reap.Reset(c.s.limits.IdleTimeout)
+		c.awaySoon()
 	}
 }
 

@@ -77,6 +77,9 @@ func (p *present) crowd(id string, you *watcher, but *peer) crowd {
 	defer p.mu.Unlock()
 	c := crowd{People: make([]Person, 0, len(p.in[id]))}
 	for w := range p.in[id] {
+		if w != you && !w.attended() {
+			continue
+		}
 		c.People = append(c.People, Person{w.who.name(), w.now().role(), w == you})
 	}
 	nodes := p.current(id)

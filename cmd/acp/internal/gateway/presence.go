@@ -186,12 +186,27 @@ func (p *present) changed(id string) {
 	p.tell(id, nil)
 }
 
-// count returns how many clients are attached to a session on this node.
-func (p *present) count(id string) int {
+// count returns how many clients are attached to a session on this node. Of those that were killed, or whose network
+// failed, the connections live on for a while; they do not count.
+func (p *present) count(id string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.in[id])
+	for w := range p.in[id] {
+		if w.attended() {
+			n++
+		}
+	}
+	return n
 }
+
+// A seat says whether a client is there to read, and when that has changed: an [acphttp.Attendance].
+type seat interface {
+	Attended() bool
+	Notify(changed func()) (stop func())
+}
+
+// attended reports whether the client is there to read.
+func (w *watcher) attended() bool { return w.seat == nil || w.seat.Attended() }
 
 // all returns how many clients are attached to sessions.
 func (p *present) all() (n int) {
@@ -230,6 +245,11 @@ func (w *watcher) appear() {
 		w.g.work.Go(w.tellPresence)
 	}
 	w.g.present.enter(w)
+	stop := w.seat.Notify(func() {
+		w.g.changed(w.id)
+		w.g.present.changed(w.id)
+	})
+	context.AfterFunc(w.ctx, stop)
 }
 
 // tellPresence tells the client who is there, until it leaves.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -197,5 +198,33 @@ func TestCrowd(t *testing.T) {
 	}
 	if name := got.People[0].Name; len(name) > maxPersonName+len("…") || !strings.HasPrefix(name, "00é") {
 		t.Error(name)
+	}
+}
+
+// A fakeSeat is the attendance of a client.
+type fakeSeat struct{ away atomic.Bool }
+
+func (s *fakeSeat) Attended() bool              { return !s.away.Load() }
+func (s *fakeSeat) Notify(func()) (stop func()) { return func() {} }
+
+// TestKilledIsAway: a client that was killed does not count as here while its connection lives on, and sees itself.
+func TestKilledIsAway(t *testing.T) {
+	var p present
+	var all []*watcher
+	seat := new(fakeSeat)
+	for i, s := range []*fakeSeat{seat, new(fakeSeat)} {
+		w := &watcher{g: new(Gateway), id: "s", who: Who{User: "u", Name: fmt.Sprint(i)}, ctx: t.Context(), seat: s}
+		p.enter(w)
+		all = append(all, w)
+	}
+	if n, there := p.count("s"), p.people("s", nil).People; n != 2 || len(there) != 2 {
+		t.Errorf("%d are here: %v", n, there)
+	}
+	seat.away.Store(true)
+	if n, there := p.count("s"), p.people("s", all[1]).People; n != 1 || len(there) != 1 || !there[0].You {
+		t.Errorf("%d are here: %v", n, there)
+	}
+	if there := p.people("s", all[0]).People; len(there) != 2 {
+		t.Errorf("of itself it sees %v", there)
 	}
 }

@@ -30,6 +30,7 @@ type watcher struct {
 	why     error          // then; nil if the client has left
 	key     string         // by which it knows its own answers
 	herald  herald
+	seat    seat
 	running bool        // a turn runs, as far as the client knows
 	restate atomic.Bool // although it says so, the library has sent the client that the session is idle
 	pos     *position
@@ -113,7 +114,7 @@ type ownTurn struct {
 func (g *Gateway) watch(p place, id string, as *acp.AgentSession, who Who, after uint64, pos *position, forget func()) (w *watcher, start func(), err error) {
 	w = &watcher{
 		g: g, id: id, session: as, who: who, over: make(chan struct{}), key: newID(""), at: p, moved: make(chan struct{}), pos: pos, forgets: forget,
-		asked: make(map[*ask]bool), sent: after,
+		asked: make(map[*ask]bool), sent: after, seat: acphttp.AttendanceOf(as.Context()),
 	}
 	w.ctx, w.cancel = context.WithCancel(as.Context())
 	pos.ends, pos.stopper = w.told, w.stopper
