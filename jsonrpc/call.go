@@ -20,6 +20,7 @@ type call struct {
 	result  any    // what the result is decoded into
 	token   *entry // the notification inside whose handler the call was made
 	onReply func(result any, err error)
+	verbose bool // an error keeps its text
 
 	// What the reader made of the response. It is the reader's until the
 	// response is placed.
@@ -45,6 +46,7 @@ type callOptions struct {
 	atMost  time.Duration // to await; 0 is for ever
 	onReply func(result any, err error)
 	sendIf  func() bool
+	keep    bool   // the text of an error
 	onSent  func() // the request is in the output buffer
 }
 
@@ -91,6 +93,13 @@ func AwaitAnswerFor(d time.Duration) CallOption {
 // call returns unless it is interrupted.
 func OnReply(f func(result any, err error)) CallOption {
 	return func(o *callOptions) { o.onReply = f }
+}
+
+// KeepError is for protocol layers. If the peer answers with an error, the call fails
+// with a [*RawError], which has that error as it was sent, for layers that forward
+// answers.
+func KeepError() CallOption {
+	return func(o *callOptions) { o.keep = true }
 }
 
 // SendIf is for protocol layers. It calls f when it is the message's turn to be
@@ -300,7 +309,7 @@ func (c *Conn) newCall(ctx context.Context, method, lane string, result any, o c
 	}
 	cl.id = c.calls.next
 	c.calls.next++
-	cl.method, cl.lane, cl.result, cl.onReply = method, lane, result, o.onReply
+	cl.method, cl.lane, cl.result, cl.onReply, cl.verbose = method, lane, result, o.onReply, o.keep
 	cl.crowded = len(c.calls.pending) > 0
 	c.calls.pending[cl.id] = cl
 	if !c.enterCall(cl, token) {

@@ -197,10 +197,12 @@
 //
 //   - [Config.Preempt], [Config.Waiting], [Config.Linger] and [Conn.SetMux] act on
 //     the connection as a whole, and [Conn.Forget] on a lane.
-//   - [Request.OnDone], [Request.AfterAnswer], [Request.Answer] and
-//     [Request.Continue] act on an incoming request beyond its handler.
+//   - [Request.OnDone], [Request.AfterAnswer], [Request.Answer], [Request.Proceed]
+//     and [Request.Continue] act on an incoming request beyond its handler.
 //   - [Method.Start] with [Pending], [OnReply] and [AwaitAnswerFor] take calls
 //     apart.
 //   - [SendIf], [Notification.NotifyIf] and [ErrNotSent] decide whether a message
 //     is sent when its turn comes.
+//   - [Mux.InOrder], [KeepError] and [RawError] are for forwarding what one
+//     connection receives to another one, in order and unchanged.
 package jsonrpc

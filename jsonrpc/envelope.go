@@ -462,8 +462,9 @@ func (r *reader) response(f Frame, e *envelope) {
 		we.decodeJSON(d)
 		if fe := d.FieldErr(); fe != nil {
 			reason = fe.Error()
-		} else {
-			cl.reply = we
+		} else if cl.reply = we; cl.verbose {
+			d.Seek(e.error)
+			cl.reply = &RawError{Said: we, Text: d.RawCopy()}
 		}
 	default:
 		reason = "neither result nor error"
@@ -472,7 +473,7 @@ func (r *reader) response(f Frame, e *envelope) {
 		cl.reply = invalidResult(cl.method, errors.New(reason))
 	}
 	if cl.reply != nil {
-		if _, ok := cl.reply.(*Error); !ok {
+		if !said(cl.reply) {
 			c.event("malformed response", Event{Kind: EventMalformedResponse, Method: cl.method, Reason: reason, Err: cl.reply})
 		}
 	}

@@ -85,6 +85,29 @@ func (e *Error) Error() string {
 	return code
 }
 
+// RawError is for protocol layers. It is the error of a peer with its text: see
+// [KeepError]. A handler that returns it answers with that text,
+// unchanged. errors.As finds the [*Error] in it.
+type RawError struct {
+	Said *Error
+	Text json.RawMessage // the error object; must not be changed
+}
+
+// Error returns that of the peer's error.
+func (e *RawError) Error() string { return e.Said.Error() }
+
+// Unwrap returns the peer's error.
+func (e *RawError) Unwrap() error { return e.Said }
+
+// said reports whether an error is what the peer answered.
+func said(err error) bool {
+	switch err.(type) {
+	case *Error, *RawError:
+		return true
+	}
+	return false
+}
+
 // Is reports whether target is an *Error with the same code.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)

@@ -52,9 +52,12 @@ func (c *Conn) place(e *entry) {
 		return
 	}
 	l := c.work.lanes[e.Lane]
-	if l == nil || l.current != nil && l.current.calls > 0 {
+	switch {
+	case l != nil && l.current != nil && l.current.calls > 0, l == nil && e.in.proceed == nil:
 		c.startRequest(e)
 		return
+	case l == nil:
+		l = c.newLane(e.Lane)
 	}
 	c.enqueue(l, e)
 }
@@ -124,6 +127,7 @@ func (c *Conn) handleLane(l *lane) {
 			c.release(e)
 			if e.state == requestQueued {
 				c.startRequest(e)
+				c.awaitProceed(e)
 			}
 			continue
 		case kindNotification:
@@ -144,6 +148,20 @@ func (c *Conn) handleLane(l *lane) {
 	delete(c.work.lanes, l.name)
 	c.checkQuiet()
 	c.mu.Unlock()
+}
+
+// awaitProceed waits until what comes after a request may be handled: see [Mux.InOrder]. The
+// caller holds c.mu, which awaitProceed releases while it waits.
+func (c *Conn) awaitProceed(e *entry) {
+	if e.in.proceed == nil {
+		return
+	}
+	c.mu.Unlock()
+	select {
+	case <-e.in.proceed:
+	case <-e.Done():
+	}
+	c.mu.Lock()
 }
 
 // leaveNote ends a notification's turn. The caller holds c.mu.

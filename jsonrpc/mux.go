@@ -18,6 +18,14 @@ type Mux struct {
 	// version 2 of ACP requires.
 	StrictIDs bool
 
+	// InOrder is for protocol layers. It has the handlers of requests start in the
+	// order of their lane: what comes after a request waits until its handler calls
+	// [Request.Proceed] or returns, or its context is done. So messages can be forwarded
+	// in order.
+	// Requests that arrive while a notification handler of their lane waits in a call
+	// do not wait for that handler.
+	InOrder bool
+
 	routes       map[string]*routes
 	fallback     *route
 	noteFallback *route

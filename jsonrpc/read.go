@@ -246,6 +246,9 @@ func (r *reader) request(f Frame, id ID, rt *route, env *envelope) {
 	c := r.c
 	in := new(inbound)
 	in.ctx.Parent = c.requestCtx
+	if mux := c.mux.Load(); mux != nil && mux.InOrder {
+		in.proceed = make(chan struct{})
+	}
 	e := &in.entry
 	env.entry = e
 	e.charge = chargeOf(len(f.Data))

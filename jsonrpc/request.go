@@ -142,6 +142,15 @@ func (r *Request) Answer(result any, err error) bool {
 	return r.in != nil && r.conn.answerEarly(&r.in.entry, result, err)
 }
 
+// Proceed is for protocol layers. The handler of an incoming request calls it to have
+// what comes after the request in its lane handled, if [Mux.InOrder] holds that back.
+// Any goroutine may call it, repeatedly and late. For other messages it does nothing.
+func (r *Request) Proceed() {
+	if r.in != nil && r.in.proceed != nil {
+		r.in.letGo.Do(func() { close(r.in.proceed) })
+	}
+}
+
 // Continue is for protocol layers. The handler of an incoming request calls it,
 // before it returns, to declare work that continues after the answer, for methods
 // whose answer only says that something has begun. A connection that ends waits
@@ -219,7 +228,9 @@ type inbound struct {
 	after    func()            // to run when it has been answered, or nil
 	answered bool              // it has been
 	onDone   func(cause error) // see Request.OnDone; nil once it was taken
-	ctx      ondemand.Context  // most handlers answer without asking for it
+	proceed  chan struct{}     // closed by letGo, see Request.Proceed; nil unless the lane waits
+	letGo    sync.Once
+	ctx      ondemand.Context // most handlers answer without asking for it
 }
 
 // cancel ends the request's context; the first cause counts.

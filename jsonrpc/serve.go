@@ -209,7 +209,7 @@ func (c *Conn) reply(e *entry, res any, err error) {
 	err = c.out.send(context.Background(), &m, u)
 	if err != nil && m.kind == messageResult && !errors.Is(err, ErrClosed) {
 		// The result could not be encoded.
-		m.kind, m.err = messageError, c.internalError(e.Method, err)
+		m.kind, m.value, m.err = messageError, nil, c.internalError(e.Method, err)
 		err = c.out.send(context.Background(), &m, u)
 	}
 	if err != nil {
@@ -254,7 +254,10 @@ func (c *Conn) outcome(e *entry, res any, err error) (m message) {
 		}
 	}
 	if err != nil {
-		m.kind, m.err = messageError, c.wireError(e, err)
+		m.kind, m.value, m.err = messageError, nil, c.wireError(e, err)
+		if raw := (*RawError)(nil); errors.As(err, &raw) && raw != nil && raw.Said == m.err {
+			m.value = raw.Text
+		}
 	}
 	return m
 }

@@ -100,7 +100,7 @@ type message struct {
 	method string
 	call   int64 // id of our call
 	id     ID    // id of their request
-	value  any   // params or result, flattened
+	value  any   // params, result or the text of an error, flattened
 	err    *Error
 	reply  bool // a handler's answer
 	sendIf func() bool
@@ -130,6 +130,14 @@ func (m *message) append(dst []byte) ([]byte, error) {
 		dst, _ = m.id.AppendJSON(dst)
 		if m.kind == messageError {
 			dst = append(dst, `,"error":`...)
+			if !isAbsent(m.value) {
+				n := len(dst)
+				var err error
+				if dst, err = appendValue(dst, m.value); err == nil {
+					return append(dst, '}'), nil
+				}
+				dst = dst[:n]
+			}
 			dst, _ = m.err.AppendJSON(dst)
 			return append(dst, '}'), nil
 		}

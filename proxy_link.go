@@ -1,0 +1,330 @@
+package acp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/wire"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// The names of the proxy protocol, and those that it had before.
+const (
+	methodProxyInit         = "proxy/initialize"
+	methodProxySuccessor    = "proxy/successor"
+	methodOldProxyInit      = "_proxy/initialize"
+	methodOldProxySuccessor = "_proxy/successor"
+)
+
+// proxied is a message on its way through a chain.
+type proxied struct {
+	method  string
+	params  *json.RawMessage // nil for none
+	session string           // the session it is about, or ""
+	req     *jsonrpc.Request // whose place in its lane is kept until it was passed on; nil for none
+}
+
+// raw returns the params.
+func (m *proxied) raw() json.RawMessage {
+	if m.params == nil {
+		return nil
+	}
+	return *m.params
+}
+
+// passedOn has what comes after a request handled: the request was sent.
+func (m *proxied) passedOn() {
+	if m.req != nil {
+		m.req.Proceed()
+	}
+}
+
+// A proxyLink takes messages in one direction of a chain.
+type proxyLink interface {
+	request(ctx context.Context, m proxied) (json.RawMessage, error)
+	notify(ctx context.Context, m proxied) error
+}
+
+// noLink refuses everything.
+type noLink struct{ err error }
+
+func (l noLink) request(context.Context, proxied) (json.RawMessage, error) { return nil, l.err }
+func (l noLink) notify(context.Context, proxied) error                     { return nil }
+
+// proxyEnd is one connection of a chain.
+type proxyEnd struct {
+	name string
+	conn *jsonrpc.Conn
+	old  atomic.Bool // the peer uses the earlier names
+
+	bare, wrapped proxyLink                                                                  // where what the peer sends goes
+	asked         func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) // proxy/initialize; nil refuses it
+	fresh         proxyFresh
+	prompts       heldPrompts
+	preempt       func(*jsonrpc.Request) error
+	lanes         [2]atomic.Pointer[string] // the last ones, bare and in envelopes
+}
+
+// start begins to read. The links must be set before.
+func (e *proxyEnd) start(stream jsonrpc.Stream, cfg jsonrpc.Config) {
+	if cfg.MaxRequests == 0 {
+		cfg.MaxRequests = maxChainRequests
+	}
+	cfg.Lane = e.lane
+	if e.preempt != nil {
+		cfg.Preempt = e.preempt
+	}
+	mux := &jsonrpc.Mux{InOrder: true}
+	e.register(mux)
+	cfg.Mux = mux
+	e.conn = jsonrpc.NewConn(stream, cfg)
+}
+
+// register registers the handlers. Those of what is frequent have names, which are then
+// recognized.
+func (e *proxyEnd) register(mux *jsonrpc.Mux) {
+	note := jsonrpc.Notification[json.RawMessage]{Name: acpv2.NotificationSessionUpdate.Name}
+	note.Handle(mux, func(ctx context.Context, params *json.RawMessage) error {
+		return e.notified(ctx, e.bare, jsonrpc.RequestFrom(ctx), note.Name, params)
+	})
+	mux.Fallback(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		raw, _ := req.Params.(json.RawMessage)
+		return e.requested(ctx, e.bare, req, req.Method, &raw)
+	})
+	mux.FallbackNotification(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		raw, _ := req.Params.(json.RawMessage)
+		return nil, e.notified(ctx, e.bare, req, req.Method, &raw)
+	})
+	for _, old := range []bool{false, true} {
+		initialize, successor := methodProxyInit, methodProxySuccessor
+		if old {
+			initialize, successor = methodOldProxyInit, methodOldProxySuccessor
+		}
+		jsonrpc.Method[json.RawMessage, json.RawMessage]{Name: initialize}.Handle(mux, func(ctx context.Context, params *json.RawMessage) (*json.RawMessage, error) {
+			if e.asked == nil {
+				return nil, errNoProxy(initialize)
+			}
+			e.old.Store(old)
+			res, err := e.asked(ctx, *params)
+			return &res, err
+		})
+		jsonrpc.Method[acpv2.ProxySuccessorRequest, json.RawMessage]{Name: successor}.Handle(mux, func(ctx context.Context, p *acpv2.ProxySuccessorRequest) (*json.RawMessage, error) {
+			if p.Method == methodProxyInit || p.Method == methodOldProxyInit {
+				return nil, errNoProxy(p.Method)
+			}
+			e.speaks(old)
+			res, err := e.requested(ctx, e.wrapped, jsonrpc.RequestFrom(ctx), p.Method, &p.Params)
+			return &res, err
+		})
+		jsonrpc.Notification[acpv2.ProxySuccessorNotification]{Name: successor}.Handle(mux, func(ctx context.Context, p *acpv2.ProxySuccessorNotification) error {
+			e.speaks(old)
+			return e.notified(ctx, e.wrapped, jsonrpc.RequestFrom(ctx), p.Method, &p.Params)
+		})
+	}
+}
+
+// errNoProxy refuses what only a conductor sends, and only to a proxy.
+func errNoProxy(method string) error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: %s is not for this component", method)
+}
+
+// speaks remembers which names the peer uses.
+func (e *proxyEnd) speaks(old bool) {
+	if e.old.Load() != old {
+		e.old.Store(old)
+	}
+}
+
+func (e *proxyEnd) requested(ctx context.Context, to proxyLink, req *jsonrpc.Request, method string, params *json.RawMessage) (json.RawMessage, error) {
+	m := proxied{method: method, params: params, session: sessionOfLane(req.Lane), req: req}
+	e.fresh.wait(ctx, m.session)
+	res, err := to.request(ctx, m)
+	if err == nil && len(res) == 0 {
+		res = json.RawMessage("null")
+	}
+	return res, err
+}
+
+func (e *proxyEnd) notified(ctx context.Context, to proxyLink, req *jsonrpc.Request, method string, params *json.RawMessage) error {
+	m := proxied{method: method, params: params, session: sessionOfLane(req.Lane)}
+	e.fresh.wait(ctx, m.session)
+	return to.notify(ctx, m)
+}
+
+// Lanes. What comes in envelopes has lanes of its own, since it goes in the other
+// direction.
+const laneWrapped = "\x01"
+
+// lane is Config.Lane of a connection.
+func (e *proxyEnd) lane(method string, params any) string {
+	switch p := params.(type) {
+	case *json.RawMessage:
+		return e.laneOf(0, "", method, *p)
+	case json.RawMessage:
+		return e.laneOf(0, "", method, p)
+	case *acpv2.ProxySuccessorNotification:
+		return e.laneOf(1, laneWrapped, p.Method, p.Params)
+	case *acpv2.ProxySuccessorRequest:
+		return e.laneOf(1, laneWrapped, p.Method, p.Params)
+	}
+	return ""
+}
+
+// laneOf returns prefix with the session of a message. Most messages are of the same
+// session as the one before.
+func (e *proxyEnd) laneOf(i int, prefix, method string, params []byte) string {
+	var id []byte
+	if strings.HasPrefix(method, "mcp/") {
+		if id = memberOf(params, "requestId"); id != nil {
+			prefix += laneMCP
+		}
+	} else {
+		id = memberOf(params, "sessionId")
+	}
+	last := e.lanes[i].Load()
+	if last != nil && len(*last) == len(prefix)+len(id) && (*last)[:len(prefix)] == prefix && (*last)[len(prefix):] == string(id) {
+		return *last
+	}
+	lane := prefix + string(id)
+	e.lanes[i].Store(&lane)
+	return lane
+}
+
+// sessionOfLane returns the session of a lane, or "".
+func sessionOfLane(lane string) string {
+	lane = strings.TrimPrefix(lane, laneWrapped)
+	if strings.HasPrefix(lane, laneMCP) {
+		return ""
+	}
+	return lane
+}
+
+// memberOf returns the content of a string member of a JSON object, or nil. raw is
+// well-formed.
+func memberOf(raw []byte, name string) []byte {
+	// Without white space and at the beginning it is nearly always there.
+	if len(raw) > len(name)+5 && raw[0] == '{' && raw[1] == '"' && string(raw[2:2+len(name)]) == name && string(raw[2+len(name):5+len(name)]) == `":"` {
+		text := raw[5+len(name):]
+		if end := bytes.IndexByte(text, '"'); end >= 0 && bytes.IndexByte(text[:end], '\\') < 0 {
+			return text[:end]
+		}
+	}
+	var d wire.Decoder
+	d.Reset(raw, false)
+	if d.Peek() != '{' {
+		return nil
+	}
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		if string(k) != name {
+			d.Skip()
+			continue
+		}
+		if d.Peek() != '"' {
+			return nil
+		}
+		return []byte(d.Str())
+	}
+	return nil
+}
+
+// wrap returns the method and the params of a message in an envelope.
+func (e *proxyEnd) successor() string {
+	if e.old.Load() {
+		return methodOldProxySuccessor
+	}
+	return methodProxySuccessor
+}
+
+// bareLink sends messages to the peer as they are; wrappedLink sends them in envelopes.
+type (
+	bareLink    struct{ *proxyEnd }
+	wrappedLink struct{ *proxyEnd }
+)
+
+func (l bareLink) request(ctx context.Context, m proxied) (json.RawMessage, error) {
+	return sendOn[json.RawMessage](ctx, l.proxyEnd, m, m.method, m.params)
+}
+
+func (l bareLink) notify(ctx context.Context, m proxied) error {
+	if m.params == nil {
+		return l.conn.Notify(ctx, m.method, nil)
+	}
+	return l.conn.Notify(ctx, m.method, m.params)
+}
+
+func (l wrappedLink) request(ctx context.Context, m proxied) (json.RawMessage, error) {
+	return sendOn(ctx, l.proxyEnd, m, l.successor(), &acpv2.ProxySuccessorRequest{Method: m.method, Params: m.raw()})
+}
+
+func (l wrappedLink) notify(ctx context.Context, m proxied) error {
+	return l.conn.Notify(ctx, l.successor(), &acpv2.ProxySuccessorNotification{Method: m.method, Params: m.raw()})
+}
+
+// sendOn forwards a request. Once it was sent, what comes after it in its lane is handled.
+func sendOn[P any](ctx context.Context, e *proxyEnd, m proxied, method string, params *P) (json.RawMessage, error) {
+	opts := make([]jsonrpc.CallOption, 0, 3)
+	opts = append(opts, jsonrpc.AwaitAnswer(), jsonrpc.KeepError())
+	var opened string
+	if opensSession(m.method) {
+		opts = append(opts, jsonrpc.OnReply(func(result any, err error) {
+			if raw, ok := result.(*json.RawMessage); ok && err == nil {
+				if id := string(memberOf(*raw, "sessionId")); id != "" && e.fresh.add(id) {
+					opened = id
+				}
+			}
+		}))
+	}
+	call, err := jsonrpc.Method[P, json.RawMessage]{Name: method}.Start(ctx, e.conn, params, opts...)
+	if err != nil {
+		return nil, e.explain(ctx, err)
+	}
+	m.passedOn()
+	res, err := call.Wait()
+	if opened != "" {
+		if m.req != nil {
+			m.req.AfterAnswer(func() { e.fresh.remove(opened) })
+		} else {
+			e.fresh.remove(opened)
+		}
+	}
+	if err != nil {
+		return nil, e.explain(ctx, err)
+	}
+	return *res, nil
+}
+
+// opensSession reports whether the answer to a method has the id of a new session.
+func opensSession(method string) bool {
+	return method == acpv2.MethodSessionNew.Name || method == acpv2.MethodSessionFork.Name
+}
+
+// explain returns the error for the sender of a message that could not be forwarded.
+func (e *proxyEnd) explain(ctx context.Context, err error) error {
+	if said := (*jsonrpc.Error)(nil); errors.As(err, &said) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	if errors.Is(err, jsonrpc.ErrClosed) {
+		return componentError("component_exited", e.name)
+	}
+	return err
+}
+
+// componentError is what a conductor says of a component.
+func componentError(reason, name string) *jsonrpc.Error {
+	text := map[string]string{
+		"component_exited": "has exited",
+		"not_started":      "could not be started",
+		"not_a_proxy":      "is not a proxy",
+		"version_changed":  "has changed the protocol version",
+	}[reason]
+	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "Internal error: the component %s %s", name, text).
+		WithData(map[string]string{"reason": reason, "component": name})
+}

@@ -1,0 +1,293 @@
+package acp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/faultlog"
+	"github.com/goacp/acp/internal/translate"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// maxProxySessions bounds the sessions that a proxy keeps something for.
+const maxProxySessions = 4096
+
+// proxyNode is a proxy in one chain.
+type proxyNode struct {
+	p        *Proxy
+	up, down proxyLink
+	log      *slog.Logger
+	held     *heldPrompts         // of the connection from which prompts come
+	release  func(session string) // lets the messages of a new session pass; nil does nothing
+
+	version atomic.Int32 // 0 before it is agreed on
+	state   atomic.Pointer[proxyState]
+	mcp     proxyServers
+}
+
+// proxyState is what a node knows since the last handshake.
+type proxyState struct {
+	node *proxyNode
+	caps acpv1.ClientCapabilities // for updates that are put into the words of version 1
+
+	mu       sync.Mutex
+	sessions map[SessionID]*ProxySession
+	order    []SessionID // the oldest first
+}
+
+func newProxyNode(p *Proxy, up, down proxyLink) *proxyNode {
+	n := &proxyNode{p: p, up: up, down: down, log: p.Logger, held: new(heldPrompts)}
+	if n.log == nil {
+		n.log = faultlog.New()
+	}
+	n.mcp.node = n
+	n.state.Store(&proxyState{node: n, sessions: map[SessionID]*ProxySession{}})
+	return n
+}
+
+func (n *proxyNode) close() { n.mcp.close() }
+
+func (n *proxyNode) link(to ProxyDirection) proxyLink {
+	switch to {
+	case ToAgent:
+		return n.down
+	case ToClient:
+		return n.up
+	}
+	return noLink{errors.New("acp: a message of a proxy needs a direction")}
+}
+
+// fresh lets the messages of a session pass that the client does not know yet: the proxy
+// uses it already.
+func (n *proxyNode) fresh(id SessionID) {
+	if n.release != nil {
+		n.release(string(id))
+	}
+}
+
+// session returns what is known of a session, nil for "".
+func (n *proxyNode) session(id string) *ProxySession {
+	if id == "" {
+		return nil
+	}
+	return n.state.Load().session(SessionID(id), nil)
+}
+
+// session returns a session, or enters s as it.
+func (st *proxyState) session(id SessionID, s *ProxySession) *ProxySession {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	known := st.sessions[id]
+	if known != nil && s == nil {
+		return known
+	}
+	if s == nil {
+		s = &ProxySession{node: st.node, of: st, id: id}
+	}
+	if known == nil {
+		if len(st.order) >= maxProxySessions {
+			delete(st.sessions, st.order[0])
+			st.order = st.order[1:]
+		}
+		st.order = append(st.order, id)
+	}
+	st.sessions[id] = s
+	return s
+}
+
+// forget drops what is known of a session that was closed.
+func (st *proxyState) forget(id SessionID) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if _, ok := st.sessions[id]; !ok {
+		return
+	}
+	delete(st.sessions, id)
+	for i := range st.order {
+		if st.order[i] == id {
+			st.order = append(st.order[:i:i], st.order[i+1:]...)
+			break
+		}
+	}
+}
+
+// mark adds to _meta that the proxy has sent it.
+func (n *proxyNode) mark(meta json.RawMessage) json.RawMessage {
+	value, _ := json.Marshal(map[string]string{"proxy": n.p.name()}) // always encodes
+	if len(meta) == 0 {
+		meta = json.RawMessage("{}")
+	}
+	if marked, err := withMember(meta, ProxyMeta, value); err == nil {
+		return marked
+	}
+	return meta
+}
+
+// encodeBlocks encodes content in the version of the chain.
+func (n *proxyNode) encodeBlocks(blocks []ContentBlock) (json.RawMessage, error) {
+	if n.version.Load() == 1 {
+		return appendAll(translate.BlocksToV1(blocks))
+	}
+	return appendAll(blocks)
+}
+
+type appender interface {
+	AppendJSON(dst []byte) ([]byte, error)
+}
+
+// appendAll encodes a list.
+func appendAll[T appender](list []T) (_ json.RawMessage, err error) {
+	b := []byte{'['}
+	for i, v := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = v.AppendJSON(b); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+// errNextTwice is what next returns when it is called again.
+var errNextTwice = errors.New("acp: next was called twice in a hook of a proxy")
+
+// hooked runs a hook around a message that next forwards. The error is one for the
+// peer.
+func (n *proxyNode) hooked(ctx context.Context, method string, next func(context.Context) error,
+	hook func(ctx context.Context, next func(context.Context) error) error) (called bool, err error) {
+	var once atomic.Bool
+	err = n.protected(ctx, method, func() error {
+		return hook(ctx, func(ctx context.Context) error {
+			if !once.CompareAndSwap(false, true) {
+				return errNextTwice
+			}
+			return next(ctx)
+		})
+	})
+	return once.Load(), err
+}
+
+// protected runs a hook and returns its error in the form for the peer: what the application
+// says of its own is withheld.
+func (n *proxyNode) protected(ctx context.Context, method string, hook func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = n.internal(method, fmt.Errorf("panic: %v", p), debug.Stack())
+		}
+	}()
+	if err = hook(); err == nil {
+		return nil
+	}
+	if said := (*jsonrpc.Error)(nil); errors.As(err, &said) || ctx.Err() != nil {
+		return err
+	}
+	return n.internal(method, err, nil)
+}
+
+// internal hides an error behind an id in the log.
+func (n *proxyNode) internal(method string, err error, stack []byte) error {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	id := hex.EncodeToString(b[:])
+	attrs := []any{"proxy", n.p.name(), "method", method, "correlationId", id, "error", err}
+	if stack != nil {
+		attrs = append(attrs, "stack", string(stack))
+	}
+	n.log.Error("acp: a hook of a proxy failed", attrs...)
+	return jsonrpc.ErrInternal.WithData(map[string]string{"correlationId": id})
+}
+
+// nodeToAgent and nodeToClient are the two ways through a proxy.
+type (
+	nodeToAgent  struct{ *proxyNode }
+	nodeToClient struct{ *proxyNode }
+)
+
+func (n nodeToAgent) request(ctx context.Context, m proxied) (json.RawMessage, error) {
+	switch m.method {
+	case methodInitialize:
+		return n.initialize(ctx, m)
+	case acpv2.MethodSessionPrompt.Name:
+		if n.p.Prompt != nil {
+			return n.prompt(ctx, m)
+		}
+	case acpv2.MethodSessionNew.Name, acpv1.MethodSessionLoad.Name, acpv2.MethodSessionResume.Name, acpv2.MethodSessionFork.Name:
+		if n.p.Session != nil || n.mcp.needed() {
+			return n.open(ctx, m)
+		}
+	case acpv2.MethodSessionClose.Name, acpv2.MethodSessionDelete.Name:
+		res, err := n.requestHook(ctx, m, ToAgent)
+		if err == nil {
+			n.state.Load().forget(SessionID(m.session))
+			n.mcp.closed(m.session)
+		}
+		return res, err
+	}
+	return n.requestHook(ctx, m, ToAgent)
+}
+
+func (n nodeToAgent) notify(ctx context.Context, m proxied) error {
+	return n.notifyHook(ctx, m, ToAgent)
+}
+
+func (n nodeToClient) request(ctx context.Context, m proxied) (json.RawMessage, error) {
+	switch m.method {
+	case acpv2.MethodSessionRequestPermission.Name:
+		if n.p.Permission != nil {
+			return n.permission(ctx, m)
+		}
+	case acpv2.MethodMCPMessage.Name:
+		if server := n.mcp.own(m.raw()); server != nil {
+			m.passedOn()
+			return n.mcp.serve(ctx, server, m.raw())
+		}
+	}
+	return n.requestHook(ctx, m, ToClient)
+}
+
+func (n nodeToClient) notify(ctx context.Context, m proxied) error {
+	if n.p.Update != nil && m.method == acpv2.NotificationSessionUpdate.Name {
+		return n.update(ctx, m)
+	}
+	return n.notifyHook(ctx, m, ToClient)
+}
+
+// requestHook passes a request on, through the Request hook if there is one.
+func (n *proxyNode) requestHook(ctx context.Context, m proxied, to ProxyDirection) (json.RawMessage, error) {
+	link := n.link(to)
+	if n.p.Request == nil {
+		return link.request(ctx, m)
+	}
+	pm := &ProxyMessage{Method: m.method, Direction: to, Session: n.session(m.session), Params: m.raw()}
+	_, err := n.hooked(ctx, m.method, func(ctx context.Context) (err error) {
+		m.params = &pm.Params
+		pm.Result, err = link.request(ctx, m)
+		return err
+	}, func(ctx context.Context, next func(context.Context) error) error { return n.p.Request(ctx, pm, next) })
+	return pm.Result, err
+}
+
+// notifyHook passes a notification on, through the Notify hook if there is one.
+func (n *proxyNode) notifyHook(ctx context.Context, m proxied, to ProxyDirection) error {
+	link := n.link(to)
+	if n.p.Notify == nil {
+		return link.notify(ctx, m)
+	}
+	pm := &ProxyMessage{Method: m.method, Direction: to, Session: n.session(m.session), Params: m.raw()}
+	_, _ = n.hooked(ctx, m.method, func(ctx context.Context) error {
+		m.params = &pm.Params
+		return link.notify(ctx, m)
+	}, func(ctx context.Context, next func(context.Context) error) error { return n.p.Notify(ctx, pm, next) })
+	return nil
+}

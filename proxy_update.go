@@ -1,0 +1,279 @@
+package acp
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/translate"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// maxEarlyUpdates bounds what a Session hook may send before the client knows the session.
+const maxEarlyUpdates = 256
+
+// proxyUpdates puts the updates of a session into the words of the hooks and back.
+type proxyUpdates struct {
+	mu    sync.Mutex
+	from  translate.FromV1
+	to    *translate.ToV1
+	buf   []byte
+	early []proxied // of the proxy's own, until the client knows the session
+	held  bool
+	own   acpv2.MessageID
+}
+
+// v1 returns the state of what is sent in version 1. The caller holds mu.
+func (u *proxyUpdates) v1(s *ProxySession) *translate.ToV1 {
+	if u.to == nil {
+		u.to = &translate.ToV1{Caps: s.of.caps}
+	}
+	return u.to
+}
+
+// hold keeps the proxy's own updates until the answer that names a new session was passed
+// on.
+func (u *proxyUpdates) hold(req *jsonrpc.Request, s *ProxySession) {
+	if req == nil {
+		return
+	}
+	u.mu.Lock()
+	u.held = true
+	u.mu.Unlock()
+	req.AfterAnswer(func() {
+		u.mu.Lock()
+		early := u.early
+		u.early, u.held = nil, false
+		for _, m := range early {
+			_ = s.node.up.notify(context.WithoutCancel(req.Context()), m)
+		}
+		u.mu.Unlock()
+	})
+}
+
+// send is ProxySession.Update.
+func (u *proxyUpdates) send(ctx context.Context, s *ProxySession, v SessionUpdate) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	list, err := u.encode(s, v)
+	if err != nil {
+		return err
+	}
+	for _, update := range list {
+		raw, err := s.node.ownUpdate(s.ID(), update)
+		if err != nil {
+			return err
+		}
+		m := proxied{method: acpv2.NotificationSessionUpdate.Name, params: &raw, session: string(s.ID())}
+		if u.held {
+			if len(u.early) >= maxEarlyUpdates {
+				return errors.New("acp: a Session hook has sent too many updates")
+			}
+			u.early = append(u.early, m)
+			continue
+		}
+		if err := s.node.up.notify(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownUpdate returns the params of an update of the proxy's own.
+func (n *proxyNode) ownUpdate(id SessionID, update json.RawMessage) (json.RawMessage, error) {
+	var meta struct {
+		Meta json.RawMessage `json:"_meta"`
+	}
+	if err := json.Unmarshal(update, &meta); err != nil {
+		return nil, err
+	}
+	if string(meta.Meta) == "null" {
+		meta.Meta = nil
+	}
+	marked, err := withMember(update, "_meta", n.mark(meta.Meta))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(struct {
+		SessionID SessionID       `json:"sessionId"`
+		Update    json.RawMessage `json:"update"`
+	}{id, marked})
+}
+
+// encode returns the updates in the version of the chain. The caller holds mu.
+func (u *proxyUpdates) encode(s *ProxySession, v SessionUpdate) (list []json.RawMessage, err error) {
+	if v == nil {
+		return nil, errors.New("acp: a nil update")
+	}
+	if s.Version() != 1 {
+		b, err := v.AppendJSON(nil)
+		return []json.RawMessage{b}, err
+	}
+	for _, v1 := range u.v1(s).Update(v) {
+		b, err := v1.AppendJSON(nil)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, b)
+	}
+	return list, nil
+}
+
+// ownMessage returns an id for messages of the proxy's own, which are in no other message.
+func (s *ProxySession) ownMessage() MessageID {
+	s.updates.mu.Lock()
+	defer s.updates.mu.Unlock()
+	if s.updates.own == "" {
+		s.updates.own = "proxy_" + MessageID(rand.Text())
+	}
+	return s.updates.own
+}
+
+// update runs the Update hook. What goes wrong there costs the client the update: a
+// hook may be there to remove something.
+func (n *proxyNode) update(ctx context.Context, m proxied) error {
+	s := n.session(m.session)
+	if s == nil {
+		return n.notifyHook(ctx, m, ToClient)
+	}
+	u, ok, err := s.updates.read(n, m.raw())
+	if err != nil {
+		n.log.Warn("acp: a proxy left out an update that cannot be read", "proxy", n.p.name(), "error", err)
+		return nil
+	}
+	if !ok { // it says nothing in the words of the hooks
+		return n.notifyHook(ctx, m, ToClient)
+	}
+	said := u.Update
+	before := encoded(said)
+	var list []Update
+	if err := n.protected(ctx, m.method, func() (err error) {
+		list, err = n.p.Update(ctx, s, u)
+		return err
+	}); err != nil {
+		return nil
+	}
+	for _, v := range list {
+		if err := s.updates.pass(ctx, s, m, &u, said, before, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read decodes an update. ok is false for what has no words for hooks.
+func (u *proxyUpdates) read(n *proxyNode, raw json.RawMessage) (v Update, ok bool, err error) {
+	if n.version.Load() != 1 {
+		v.V2 = new(acpv2.UpdateSessionNotification)
+		if err := v.V2.UnmarshalJSON(raw); err != nil {
+			return v, false, err
+		}
+		v.Update = v.V2.Update
+		return v, true, nil
+	}
+	v.V1 = new(acpv1.SessionNotification)
+	if err := v.V1.UnmarshalJSON(raw); err != nil {
+		return v, false, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	list := u.from.Update(v.V1.Update)
+	if len(list) != 1 {
+		return v, false, nil
+	}
+	v.Update = list[0]
+	return v, true, nil
+}
+
+// pass sends what the hook has returned. original is what it was called with, and before
+// the encoding of said, which was in it.
+func (u *proxyUpdates) pass(ctx context.Context, s *ProxySession, m proxied, original *Update, said SessionUpdate, before []byte, v Update) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := s.node
+	if v.Update == nil {
+		n.log.Warn("acp: the Update hook of a proxy returned an update without content", "proxy", n.p.name())
+		return nil
+	}
+	after, err := v.Update.AppendJSON(u.buf[:0])
+	if err != nil {
+		_ = n.internal(m.method, err, nil)
+		return nil
+	}
+	u.buf = after
+	if cap(u.buf) > 64<<10 {
+		u.buf = nil
+	}
+	if v.Update == said && bytes.Equal(before, after) {
+		if original.V1 != nil {
+			_ = u.v1(s).Update(said) // what follows may depend on it
+		}
+		return n.up.notify(ctx, m)
+	}
+	list, err := u.encode(s, v.Update)
+	if err != nil {
+		_ = n.internal(m.method, err, nil)
+		return nil
+	}
+	if len(list) == 0 {
+		update := Update{Update: v.Update}
+		n.log.Warn("acp: a proxy left out an update that version 1 cannot say", "proxy", n.p.name(), "update", update.Kind())
+	}
+	for _, update := range list {
+		if original.V1 != nil {
+			update = withoutMadeID(update, original)
+		}
+		params, err := withMember(m.raw(), "update", update)
+		if err != nil {
+			_ = n.internal(m.method, err, nil)
+			continue
+		}
+		changed := m
+		changed.params = &params
+		if err := n.up.notify(ctx, changed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withoutMadeID removes the message id that a piece of a message got for the hook alone.
+func withoutMadeID(update json.RawMessage, original *Update) json.RawMessage {
+	var told acpv1.MessageID
+	switch v := original.V1.Update.(type) {
+	case *acpv1.AgentMessageChunk:
+		told = v.MessageID
+	case *acpv1.AgentThoughtChunk:
+		told = v.MessageID
+	case *acpv1.UserMessageChunk:
+		told = v.MessageID
+	default:
+		return update
+	}
+	made := messageOf(original.Update)
+	if told != "" || made == "" || string(memberOf(update, "messageId")) != string(made) {
+		return update
+	}
+	if out, err := withMember(update, "messageId", nil); err == nil {
+		return out
+	}
+	return update
+}
+
+// messageOf returns the id of the message that a piece of one belongs to.
+func messageOf(u SessionUpdate) MessageID {
+	switch v := u.(type) {
+	case *AgentMessageChunk:
+		return v.MessageID
+	case *AgentThoughtChunk:
+		return v.MessageID
+	case *UserMessageChunk:
+		return v.MessageID
+	}
+	return ""
+}
