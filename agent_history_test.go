@@ -15,6 +15,8 @@ func TestHistoryUpdates(t *testing.T) {
 		"notice":                    "is for the moment",
 		"usage_update":              "says how full the context is now",
 		"available_commands_update": "the agent announces its commands again when the session resumes",
+		"prompt_suggestions_update": "a session begins with none",
+		"replay_complete":           "each replay ends with its own",
 		"config_option_update":      "the answer that resumes the session has the options",
 	}
 	updatetest.Check(t, momentary, func(t *testing.T, us []acpv2.SessionUpdate) string {

@@ -9,12 +9,14 @@ import (
 )
 
 // IsMomentary reports whether an update describes only the present: a state, a
-// notice, the usage, the options or the commands of a session. It is not part of a
+// notice, the usage, the options, the commands or the suggested prompts of a session,
+// or the end of a replay. It is not part of a
 // conversation that is replayed. Agents that keep what [Agent.Record] is given may
 // drop it; the title of a session is not momentary.
 func IsMomentary(u SessionUpdate) bool {
 	switch u.(type) {
-	case StateUpdate, *Notice, *UsageUpdate, *AvailableCommandsUpdate, *ConfigOptionUpdate:
+	case StateUpdate, *Notice, *UsageUpdate, *AvailableCommandsUpdate, *ConfigOptionUpdate, *acpv2.PromptSuggestionsUpdate,
+		*acpv2.ReplayComplete:
 		return true
 	}
 	return false

@@ -155,8 +155,6 @@ type (
 	// that cannot apply them as they are fails the request that opens the session.
 	// See [acpv2.SystemPrompt].
 	//
-	// Experimental: only in the unstable schema; it may change or go away.
-	//
 	//	type SystemPrompt struct {
 	//		Mode          acpv2.SystemPromptMode // How the instructions relate to the agent's own
 	//		Content       []ContentBlock         // The instructions: text blocks only, and at least one
@@ -168,7 +166,8 @@ type (
 	// kind still has a name and a description to show. See
 	// [acpv2.AvailableCommand].
 	//
-	// It is one of *[SlashCommand] and *[acpv2.UnknownAvailableCommand].
+	// It is one of *[SlashCommand], *[acpv2.Skill] and
+	// *[acpv2.UnknownAvailableCommand].
 	AvailableCommand = acpv2.AvailableCommand
 
 	// SlashCommand is a command the user can give by writing /name in a prompt.
@@ -252,8 +251,10 @@ type (
 	// [acpv2.SessionConfigOptionCategory].
 	//
 	// Its values are [SessionConfigOptionCategoryMode],
-	// [SessionConfigOptionCategoryModel], [SessionConfigOptionCategoryModelConfig]
-	// and [SessionConfigOptionCategoryThoughtLevel]; others are kept as they are.
+	// [SessionConfigOptionCategoryModel],
+	// [SessionConfigOptionCategoryModelConfig],
+	// [SessionConfigOptionCategoryThoughtLevel] and
+	// [SessionConfigOptionCategorySpeed]; others are kept as they are.
 	SessionConfigOptionCategory = acpv2.SessionConfigOptionCategory
 
 	// SessionConfigOptionValue is the value chosen for a configuration option. See
@@ -328,8 +329,9 @@ type (
 	// [acpv2.ClientCapabilities].
 	//
 	//	type ClientCapabilities struct {
-	//		Auth          *acpv2.ClientAuthCapabilities  // Which ways to sign in the client can carry out; nil for none
-	//		Elicitation   *acpv2.ElicitationCapabilities // How the client can ask the user for input; nil if it cannot
+	//		Auth          *acpv2.ClientAuthCapabilities    // Which ways to sign in the client can carry out; nil for none
+	//		Elicitation   *acpv2.ElicitationCapabilities   // How the client can ask the user for input; nil if it cannot
+	//		Session       *acpv2.ClientSessionCapabilities // Which extras of sessions the client understands; nil for none
 	//		Meta, Unknown json.RawMessage
 	//	}
 	ClientCapabilities = acpv2.ClientCapabilities

@@ -14,7 +14,8 @@ type (
 	// does not take is answered with -32602. See [acpv2.ContentBlock].
 	//
 	// It is one of *[TextContent], *[ImageContent], *[AudioContent],
-	// *[ResourceLink], *[EmbeddedResource] and *[UnknownContentBlock].
+	// *[ResourceLink], *[EmbeddedResource], *[acpv2.SkillReference] and
+	// *[UnknownContentBlock].
 	ContentBlock = acpv2.ContentBlock
 
 	// TextContent is text, to be shown as Markdown. Every agent takes it in
@@ -121,8 +122,9 @@ type (
 	// *[TerminalOutputChunk], *[PlanUpdate], *[PlanRemoved],
 	// *[AvailableCommandsUpdate], *[ConfigOptionUpdate], *[SessionInfoUpdate],
 	// *[UsageUpdate], *[Notice], *[CompactionUpdate], *[CompactionSummaryChunk],
-	// *[SubagentUpdate], *[SessionMessage], *[SessionMessageChunk] and
-	// *[UnknownSessionUpdate].
+	// *[SubagentUpdate], *[SessionMessage], *[SessionMessageChunk],
+	// *[acpv2.CursorUpdate], *[acpv2.PromptSuggestionsUpdate],
+	// *[acpv2.ReplayComplete] and *[UnknownSessionUpdate].
 	SessionUpdate = acpv2.SessionUpdate
 
 	// UserMessage puts a message of the user's into the conversation, or changes
@@ -342,8 +344,6 @@ type (
 	// has to understand it. Metadata is merged by its top-level keys. See
 	// [acpv2.SubagentUpdate].
 	//
-	// Experimental: only in the unstable schema; it may change or go away.
-	//
 	//	type SubagentUpdate struct {
 	//		SessionID             SessionID                                // The child's session id, which marks everything that is about the child
 	//		Title                 Patch[string]                            // What the parent calls the child, not necessarily uniquely
@@ -372,8 +372,6 @@ type (
 	// transcript, or changes the one with the same id. Absent metadata stays, null
 	// clears it. See [acpv2.SessionMessage].
 	//
-	// Experimental: only in the unstable schema; it may change or go away.
-	//
 	//	type SessionMessage struct {
 	//		MessageID          MessageID             // The id of the message in this transcript
 	//		SenderSessionID    Patch[SessionID]      // The session that wrote the message
@@ -388,8 +386,6 @@ type (
 	// SessionMessageChunk appends a block to a message between two sessions.
 	// Sender and recipient are named by a [SessionMessage], before or after. See
 	// [acpv2.SessionMessageChunk].
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
 	//
 	//	type SessionMessageChunk struct {
 	//		MessageID     MessageID    // The id of the message in this transcript
@@ -509,10 +505,10 @@ type (
 	ToolCallStatus = acpv2.ToolCallStatus
 
 	// ToolCallContent is a part of a tool call's output: content, changes to
-	// files, or a terminal. See [acpv2.ToolCallContent].
+	// files, a terminal, or another session. See [acpv2.ToolCallContent].
 	//
-	// It is one of *[BlockContent], *[Diff], *[TerminalContent] and
-	// *[UnknownToolCallContent].
+	// It is one of *[BlockContent], *[Diff], *[TerminalContent],
+	// *[acpv2.SessionReference] and *[UnknownToolCallContent].
 	ToolCallContent = acpv2.ToolCallContent
 
 	// BlockContent is an ordinary content block as part of a tool call's output.

@@ -106,6 +106,9 @@ const (
 	SessionConfigOptionCategoryModelConfig = acpv2.SessionConfigOptionCategoryModelConfig
 	// How much the model reasons.
 	SessionConfigOptionCategoryThoughtLevel = acpv2.SessionConfigOptionCategoryThoughtLevel
+	// How fast answers come, against what they cost. Of a switch, on is faster; of
+	// a choice, the slowest comes first.
+	SessionConfigOptionCategorySpeed = acpv2.SessionConfigOptionCategorySpeed
 )
 
 // The values of [SessionStatus].

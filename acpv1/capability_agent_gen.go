@@ -85,8 +85,6 @@ type SessionCapabilities struct {
 	AdditionalDirectories *SessionAdditionalDirectoriesCapabilities
 
 	// Non-nil when the client may supply a system prompt.
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
 	SystemPrompt *SessionSystemPromptCapabilities
 
 	// Non-nil when the agent answers session/fork.
@@ -114,6 +112,13 @@ type SessionCapabilities struct {
 
 	// Non-nil when the agent answers session/close.
 	Close *SessionCloseCapabilities
+
+	// Non-nil when the agent answers session/options and takes initial values of
+	// settings. Its shape is inferred from descriptions of the protocol and may be
+	// wrong.
+	//
+	// Experimental: only in the unstable schema; it may change or go away.
+	Options *SessionOptionsCapabilities
 
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -143,8 +148,6 @@ type SessionAdditionalDirectoriesCapabilities struct {
 
 // SessionSystemPromptCapabilities advertises that the client may supply a
 // system prompt. Where it is present, append mode is supported.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SessionSystemPromptCapabilities struct {
 	// The modes supported in addition to append; nil for none.
 	Mode *SessionSystemPromptModeCapabilities
@@ -155,8 +158,6 @@ type SessionSystemPromptCapabilities struct {
 
 // SessionSystemPromptModeCapabilities lists the system prompt modes supported
 // in addition to append.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SessionSystemPromptModeCapabilities struct {
 	// Non-nil when the agent supports override mode.
 	Override *SessionSystemPromptOverrideCapabilities
@@ -167,8 +168,6 @@ type SessionSystemPromptModeCapabilities struct {
 
 // SessionSystemPromptOverrideCapabilities is a marker: where it is present, a
 // client's system prompt may replace the agent's built-in one.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SessionSystemPromptOverrideCapabilities struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -262,6 +261,16 @@ type LogoutCapabilities struct {
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type ProvidersCapabilities struct {
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// SessionOptionsCapabilities is a marker: where it is present, the agent
+// answers session/options and takes initial values of settings. Its shape is
+// inferred from descriptions of the protocol and may be wrong.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type SessionOptionsCapabilities struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
@@ -691,8 +700,20 @@ func (v *SessionCapabilities) decodeJSON(d *wire.Decoder) {
 			if d.Failed(was) {
 				v.Close = nil
 			}
+		case "options":
+			if !d.Once(&seen, 1<<10) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Options = new(SessionOptionsCapabilities)
+				v.Options.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.Options = nil
+			}
 		case "_meta":
-			if !d.Once(&seen, 1<<12) {
+			if !d.Once(&seen, 1<<13) {
 				continue
 			}
 			v.Meta = d.Meta()
@@ -773,6 +794,12 @@ func (v *SessionCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
+	if v.Options != nil {
+		if dst, err = v.Options.AppendJSON(append(dst, `"options":`...)); err != nil {
+			return dst, wire.In("options", err)
+		}
+		dst = append(dst, ',')
+	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -780,7 +807,7 @@ func (v *SessionCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "list", "delete", "additionalDirectories", "systemPrompt", "fork", "archive", "status", "title", "resume", "close", "_meta"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "list", "delete", "additionalDirectories", "systemPrompt", "fork", "archive", "status", "title", "resume", "close", "options", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -1267,5 +1294,24 @@ func (v ProvidersCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ProvidersCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ProvidersCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *SessionOptionsCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+
+// AppendJSON appends v to dst.
+func (v *SessionOptionsCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	return wire.AppendMarker(dst, v.Meta, v.Unknown)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v SessionOptionsCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *SessionOptionsCapabilities) UnmarshalJSON(data []byte) error {
+	*v = SessionOptionsCapabilities{}
 	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -21,8 +21,6 @@ type ClientCapabilities struct {
 	Session *ClientSessionCapabilities
 
 	// Non-nil when the client understands subagents.
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
 	Subagents *SubagentCapabilities
 
 	// Non-nil when the client understands plans with ids.
@@ -65,6 +63,16 @@ type ClientSessionCapabilities struct {
 	// Non-nil when the agent may send notices.
 	Notices *NoticeCapabilities
 
+	// Non-nil when the agent may report cursors.
+	//
+	// Experimental: only in the unstable schema; it may change or go away.
+	Cursors *SessionCursorsCapabilities
+
+	// What suggested prompts may contain; nil if the client shows none.
+	//
+	// Experimental: only in the unstable schema; it may change or go away.
+	PromptSuggestions *PromptSuggestionsCapabilities
+
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
@@ -101,8 +109,6 @@ type NoticeCapabilities struct {
 
 // SubagentCapabilities is a marker: where it is present, the agent may report
 // child sessions and the messages between sessions.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SubagentCapabilities struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -151,6 +157,60 @@ type ElicitationFormCapabilities struct {
 // ElicitationURLCapabilities is a marker: where it is present, the client can
 // send the user to a page.
 type ElicitationURLCapabilities struct {
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// SessionCursorsCapabilities is a marker: where it is present, the agent may
+// report cursors.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type SessionCursorsCapabilities struct {
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// PromptSuggestionsCapabilities lists what suggested prompts may contain in
+// addition to text and resource links.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type PromptSuggestionsCapabilities struct {
+	// Non-nil when they may contain pictures.
+	Image *PromptSuggestionsImageCapabilities
+
+	// Non-nil when they may contain recordings.
+	Audio *PromptSuggestionsAudioCapabilities
+
+	// Non-nil when they may contain resources with their contents.
+	EmbeddedContext *PromptSuggestionsEmbeddedContextCapabilities
+
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// PromptSuggestionsImageCapabilities is a marker: where it is present,
+// suggested prompts may contain pictures.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type PromptSuggestionsImageCapabilities struct {
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// PromptSuggestionsAudioCapabilities is a marker: where it is present,
+// suggested prompts may contain recordings.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type PromptSuggestionsAudioCapabilities struct {
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// PromptSuggestionsEmbeddedContextCapabilities is a marker: where it is
+// present, suggested prompts may contain resources with their contents.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type PromptSuggestionsEmbeddedContextCapabilities struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
@@ -427,8 +487,32 @@ func (v *ClientSessionCapabilities) decodeJSON(d *wire.Decoder) {
 			if d.Failed(was) {
 				v.Notices = nil
 			}
+		case "cursors":
+			if !d.Once(&seen, 1<<3) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Cursors = new(SessionCursorsCapabilities)
+				v.Cursors.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.Cursors = nil
+			}
+		case "promptSuggestions":
+			if !d.Once(&seen, 1<<4) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.PromptSuggestions = new(PromptSuggestionsCapabilities)
+				v.PromptSuggestions.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.PromptSuggestions = nil
+			}
 		case "_meta":
-			if !d.Once(&seen, 1<<5) {
+			if !d.Once(&seen, 1<<7) {
 				continue
 			}
 			v.Meta = d.Meta()
@@ -467,6 +551,18 @@ func (v *ClientSessionCapabilities) appendFields(dst []byte) (_ []byte, err erro
 		}
 		dst = append(dst, ',')
 	}
+	if v.Cursors != nil {
+		if dst, err = v.Cursors.AppendJSON(append(dst, `"cursors":`...)); err != nil {
+			return dst, wire.In("cursors", err)
+		}
+		dst = append(dst, ',')
+	}
+	if v.PromptSuggestions != nil {
+		if dst, err = v.PromptSuggestions.AppendJSON(append(dst, `"promptSuggestions":`...)); err != nil {
+			return dst, wire.In("promptSuggestions", err)
+		}
+		dst = append(dst, ',')
+	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -474,7 +570,7 @@ func (v *ClientSessionCapabilities) appendFields(dst []byte) (_ []byte, err erro
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "compaction", "configOptions", "notices", "_meta"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "compaction", "configOptions", "notices", "cursors", "promptSuggestions", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -833,5 +929,192 @@ func (v ElicitationURLCapabilities) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationURLCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ElicitationURLCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *SessionCursorsCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+
+// AppendJSON appends v to dst.
+func (v *SessionCursorsCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	return wire.AppendMarker(dst, v.Meta, v.Unknown)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v SessionCursorsCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *SessionCursorsCapabilities) UnmarshalJSON(data []byte) error {
+	*v = SessionCursorsCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *PromptSuggestionsCapabilities) decodeJSON(d *wire.Decoder) {
+	var seen uint64
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		switch string(k) {
+		case "image":
+			if !d.Once(&seen, 1<<0) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Image = new(PromptSuggestionsImageCapabilities)
+				v.Image.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.Image = nil
+			}
+		case "audio":
+			if !d.Once(&seen, 1<<1) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Audio = new(PromptSuggestionsAudioCapabilities)
+				v.Audio.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.Audio = nil
+			}
+		case "embeddedContext":
+			if !d.Once(&seen, 1<<2) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.EmbeddedContext = new(PromptSuggestionsEmbeddedContextCapabilities)
+				v.EmbeddedContext.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.EmbeddedContext = nil
+			}
+		case "_meta":
+			if !d.Once(&seen, 1<<5) {
+				continue
+			}
+			v.Meta = d.Meta()
+		default:
+			d.Keep(&v.Unknown)
+		}
+	}
+}
+
+// AppendJSON appends v to dst.
+func (v *PromptSuggestionsCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	dst, err := v.appendFields(append(dst, `{`...))
+	return wire.CloseObject(dst), err
+}
+
+// appendFields appends the members of v, each followed by a comma.
+func (v *PromptSuggestionsCapabilities) appendFields(dst []byte) (_ []byte, err error) {
+	if v.Image != nil {
+		if dst, err = v.Image.AppendJSON(append(dst, `"image":`...)); err != nil {
+			return dst, wire.In("image", err)
+		}
+		dst = append(dst, ',')
+	}
+	if v.Audio != nil {
+		if dst, err = v.Audio.AppendJSON(append(dst, `"audio":`...)); err != nil {
+			return dst, wire.In("audio", err)
+		}
+		dst = append(dst, ',')
+	}
+	if v.EmbeddedContext != nil {
+		if dst, err = v.EmbeddedContext.AppendJSON(append(dst, `"embeddedContext":`...)); err != nil {
+			return dst, wire.In("embeddedContext", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Meta) > 0 {
+		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
+			return dst, wire.In("_meta", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Unknown) > 0 {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "image", "audio", "embeddedContext", "_meta"); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v PromptSuggestionsCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *PromptSuggestionsCapabilities) UnmarshalJSON(data []byte) error {
+	*v = PromptSuggestionsCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *PromptSuggestionsImageCapabilities) decodeJSON(d *wire.Decoder) {
+	d.Marker(&v.Meta, &v.Unknown)
+}
+
+// AppendJSON appends v to dst.
+func (v *PromptSuggestionsImageCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	return wire.AppendMarker(dst, v.Meta, v.Unknown)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v PromptSuggestionsImageCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *PromptSuggestionsImageCapabilities) UnmarshalJSON(data []byte) error {
+	*v = PromptSuggestionsImageCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *PromptSuggestionsAudioCapabilities) decodeJSON(d *wire.Decoder) {
+	d.Marker(&v.Meta, &v.Unknown)
+}
+
+// AppendJSON appends v to dst.
+func (v *PromptSuggestionsAudioCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	return wire.AppendMarker(dst, v.Meta, v.Unknown)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v PromptSuggestionsAudioCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *PromptSuggestionsAudioCapabilities) UnmarshalJSON(data []byte) error {
+	*v = PromptSuggestionsAudioCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *PromptSuggestionsEmbeddedContextCapabilities) decodeJSON(d *wire.Decoder) {
+	d.Marker(&v.Meta, &v.Unknown)
+}
+
+// AppendJSON appends v to dst.
+func (v *PromptSuggestionsEmbeddedContextCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	return wire.AppendMarker(dst, v.Meta, v.Unknown)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v PromptSuggestionsEmbeddedContextCapabilities) MarshalJSON() ([]byte, error) {
+	return v.AppendJSON(nil)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *PromptSuggestionsEmbeddedContextCapabilities) UnmarshalJSON(data []byte) error {
+	*v = PromptSuggestionsEmbeddedContextCapabilities{}
 	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -80,12 +80,15 @@ const (
 	SessionConfigOptionCategoryModelConfig SessionConfigOptionCategory = "model_config"
 	// How much the model reasons.
 	SessionConfigOptionCategoryThoughtLevel SessionConfigOptionCategory = "thought_level"
+	// How fast answers come, against what they cost. Of a switch, on is faster; of
+	// a choice, the slowest comes first.
+	SessionConfigOptionCategorySpeed SessionConfigOptionCategory = "speed"
 )
 
 // Known reports whether the schema knows the value.
 func (v SessionConfigOptionCategory) Known() bool {
 	switch v {
-	case SessionConfigOptionCategoryMode, SessionConfigOptionCategoryModel, SessionConfigOptionCategoryModelConfig, SessionConfigOptionCategoryThoughtLevel:
+	case SessionConfigOptionCategoryMode, SessionConfigOptionCategoryModel, SessionConfigOptionCategoryModelConfig, SessionConfigOptionCategoryThoughtLevel, SessionConfigOptionCategorySpeed:
 		return true
 	}
 	return false
@@ -510,6 +513,8 @@ func internSessionConfigOptionCategory(b []byte) SessionConfigOptionCategory {
 		return SessionConfigOptionCategoryModelConfig
 	case "thought_level":
 		return SessionConfigOptionCategoryThoughtLevel
+	case "speed":
+		return SessionConfigOptionCategorySpeed
 	}
 	return SessionConfigOptionCategory(b)
 }

@@ -18,6 +18,10 @@
 //   - content: [ContentBlock], [Annotations], [TextContent], [ImageContent],
 //     [AudioContent], [ResourceLink], [EmbeddedResourceResource],
 //     [TextResourceContents], [BlobResourceContents], [EmbeddedResource]
+//   - cursor: [CursorUpdate], [CursorAnchor], [CursorMessageAnchor],
+//     [CursorToolCallAnchor], [CursorCompactionAnchor], [CursorUserMessageAnchor],
+//     [CursorAgentMessageAnchor], [CursorAgentThoughtAnchor],
+//     [CursorSessionMessageAnchor]
 //   - elicitation: [ElicitationSessionScope], [ElicitationRequestScope],
 //     [ElicitationFormMode], [ElicitationURLMode], [ElicitationAcceptAction],
 //     [ElicitationMode], [ElicitationScope], [ElicitationAction],
@@ -31,6 +35,7 @@
 //   - initialize: [Implementation]
 //   - mcp: [MCPServer], [HTTPHeader], [MCPServerHTTP], [MCPServerSSE],
 //     [MCPServerACP], [MCPServerStdio], [MCPError]
+//   - options: [InitialSessionConfigOption]
 //   - permission: [PermissionOption], [RequestPermissionOutcome],
 //     [SelectedPermissionOutcome], [CancelledPermissionOutcome]
 //   - plan: [PlanEntry], [Plan], [PlanUpdateContent], [PlanItems], [PlanFile],
@@ -42,9 +47,10 @@
 //   - subagent: [StateUpdate], [RunningStateUpdate], [ErrorStopReason],
 //     [IdleStateUpdate], [RequiresActionStateUpdate], [StateUnknownUpdate],
 //     [SubagentUpdate], [SessionMessage], [SessionMessageChunk]
+//   - suggestion: [PromptSuggestionsUpdate], [PromptSuggestion]
 //   - terminal: [EnvVariable], [TerminalExitStatus]
 //   - tool: [ToolCallUpdate], [ToolCallContent], [Content], [Diff], [Terminal],
-//     [ToolCallLocation], [ToolCall]
+//     [ToolCallLocation], [ToolCall], [SessionReference]
 //   - update: [SessionUpdate], [ContentChunk], [CurrentModeUpdate],
 //     [ConfigOptionUpdate], [SessionInfoUpdate], [Cost], [UsageUpdate], [Notice],
 //     [UserMessageChunk], [AgentMessageChunk], [AgentThoughtChunk]

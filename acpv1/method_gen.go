@@ -124,6 +124,12 @@ var (
 	// MethodSessionNew asks the agent to start a conversation.
 	MethodSessionNew = jsonrpc.Method[NewSessionRequest, NewSessionResponse]{Name: "session/new"}
 
+	// MethodSessionOptions asks the agent which settings a session would begin
+	// with.
+	//
+	// Experimental: only in the unstable schema; it may change or go away.
+	MethodSessionOptions = jsonrpc.Method[SessionOptionsRequest, SessionOptionsResponse]{Name: "session/options"}
+
 	// MethodSessionPrompt asks the agent to take a turn: it works on the user's
 	// message, and answers when it is done.
 	MethodSessionPrompt = jsonrpc.Method[PromptRequest, PromptResponse]{Name: "session/prompt"}
@@ -227,6 +233,7 @@ func Methods() []MethodInfo {
 		{Name: "session/list", Side: SideAgent, Notification: false, Experimental: false},
 		{Name: "session/load", Side: SideAgent, Notification: false, Experimental: false},
 		{Name: "session/new", Side: SideAgent, Notification: false, Experimental: false},
+		{Name: "session/options", Side: SideAgent, Notification: false, Experimental: true},
 		{Name: "session/prompt", Side: SideAgent, Notification: false, Experimental: false},
 		{Name: "session/request_permission", Side: SideClient, Notification: false, Experimental: false},
 		{Name: "session/resume", Side: SideAgent, Notification: false, Experimental: false},
@@ -264,8 +271,10 @@ func Updates() map[string]bool {
 		"notice":                    false,
 		"compaction_update":         false,
 		"compaction_summary_chunk":  false,
-		"subagent_update":           true,
-		"session_message":           true,
-		"session_message_chunk":     true,
+		"subagent_update":           false,
+		"session_message":           false,
+		"session_message_chunk":     false,
+		"cursor_update":             true,
+		"prompt_suggestions_update": true,
 	}
 }

@@ -86,9 +86,13 @@ type NewSessionRequest struct {
 
 	// Instructions for the model; nil leaves the agent's own. Only for agents that
 	// advertise it.
+	SystemPrompt *SystemPrompt
+
+	// The values that settings are to begin with. Only for agents with the
+	// capability options.
 	//
 	// Experimental: only in the unstable schema; it may change or go away.
-	SystemPrompt *SystemPrompt
+	ConfigOptions []InitialSessionConfigOption
 
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -96,8 +100,6 @@ type NewSessionRequest struct {
 
 // SystemPrompt carries instructions of the client's for the model. An agent
 // that cannot apply them as they are fails the request that opens the session.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SystemPrompt struct {
 	// How the instructions relate to the agent's own.
 	Mode SystemPromptMode
@@ -111,8 +113,6 @@ type SystemPrompt struct {
 
 // SystemPromptMode says how a client's instructions relate to the agent's own.
 // An agent fails a request with a mode it does not support.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 //
 // Values that this package does not know are kept as they are; Known tells them apart.
 type SystemPromptMode string
@@ -154,9 +154,13 @@ type LoadSessionRequest struct {
 
 	// Instructions for the model, best the same as before; nil lets the agent
 	// choose between those it stored and its own.
+	SystemPrompt *SystemPrompt
+
+	// The values that settings are to have from now on. Only for agents with the
+	// capability options.
 	//
 	// Experimental: only in the unstable schema; it may change or go away.
-	SystemPrompt *SystemPrompt
+	ConfigOptions []InitialSessionConfigOption
 
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -183,6 +187,15 @@ type ForkSessionRequest struct {
 	// original and its own.
 	SystemPrompt *SystemPrompt
 
+	// Where the copy ends; empty for a copy of the whole session. The capabilities
+	// of the cursor say whether it can be used for this. Its shape is inferred
+	// from descriptions of the protocol and may be wrong.
+	CursorID CursorID
+
+	// The values that settings of the copy are to begin with. Only for agents with
+	// the capability options.
+	ConfigOptions []InitialSessionConfigOption
+
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
@@ -204,9 +217,13 @@ type ResumeSessionRequest struct {
 
 	// Instructions for the model, best the same as before; nil lets the agent
 	// choose between those it stored and its own.
+	SystemPrompt *SystemPrompt
+
+	// The values that settings are to have from now on. Only for agents with the
+	// capability options.
 	//
 	// Experimental: only in the unstable schema; it may change or go away.
-	SystemPrompt *SystemPrompt
+	ConfigOptions []InitialSessionConfigOption
 
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -604,8 +621,17 @@ func (v *NewSessionRequest) decodeJSON(d *wire.Decoder) {
 				v.SystemPrompt = new(SystemPrompt)
 				v.SystemPrompt.decodeJSON(d)
 			}
+		case "configOptions":
+			if !d.Once(&seen, 1<<4) {
+				continue
+			}
+			was := d.Try()
+			v.ConfigOptions = wire.SliceSkip(d, (*InitialSessionConfigOption).decodeJSON)
+			if d.Failed(was) {
+				v.ConfigOptions = []InitialSessionConfigOption{}
+			}
 		case "_meta":
-			if !d.Once(&seen, 1<<6) {
+			if !d.Once(&seen, 1<<7) {
 				continue
 			}
 			v.Meta = d.Meta()
@@ -614,7 +640,7 @@ func (v *NewSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x5 != 0x5 {
-		d.MissingOf(start, 0x5&^seen, "cwd", "additionalDirectories", "mcpServers", "systemPrompt")
+		d.MissingOf(start, 0x5&^seen, "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "configOptions")
 	}
 }
 
@@ -646,6 +672,12 @@ func (v *NewSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
+	if v.ConfigOptions != nil {
+		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+			return dst, wire.In("configOptions", err)
+		}
+		dst = append(dst, ',')
+	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -653,7 +685,7 @@ func (v *NewSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "_meta"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "configOptions", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -789,8 +821,17 @@ func (v *LoadSessionRequest) decodeJSON(d *wire.Decoder) {
 				v.SystemPrompt = new(SystemPrompt)
 				v.SystemPrompt.decodeJSON(d)
 			}
+		case "configOptions":
+			if !d.Once(&seen, 1<<5) {
+				continue
+			}
+			was := d.Try()
+			v.ConfigOptions = wire.SliceSkip(d, (*InitialSessionConfigOption).decodeJSON)
+			if d.Failed(was) {
+				v.ConfigOptions = []InitialSessionConfigOption{}
+			}
 		case "_meta":
-			if !d.Once(&seen, 1<<7) {
+			if !d.Once(&seen, 1<<8) {
 				continue
 			}
 			v.Meta = d.Meta()
@@ -799,7 +840,7 @@ func (v *LoadSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0xb != 0xb {
-		d.MissingOf(start, 0xb&^seen, "mcpServers", "cwd", "additionalDirectories", "sessionId", "systemPrompt")
+		d.MissingOf(start, 0xb&^seen, "mcpServers", "cwd", "additionalDirectories", "sessionId", "systemPrompt", "configOptions")
 	}
 }
 
@@ -832,6 +873,12 @@ func (v *LoadSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
+	if v.ConfigOptions != nil {
+		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+			return dst, wire.In("configOptions", err)
+		}
+		dst = append(dst, ',')
+	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -839,7 +886,7 @@ func (v *LoadSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "mcpServers", "cwd", "additionalDirectories", "sessionId", "systemPrompt", "_meta"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "mcpServers", "cwd", "additionalDirectories", "sessionId", "systemPrompt", "configOptions", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -896,8 +943,24 @@ func (v *ForkSessionRequest) decodeJSON(d *wire.Decoder) {
 				v.SystemPrompt = new(SystemPrompt)
 				v.SystemPrompt.decodeJSON(d)
 			}
+		case "cursorId":
+			if !d.Once(&seen, 1<<5) {
+				continue
+			}
+			if !d.Null() {
+				v.CursorID = CursorID(d.ID())
+			}
+		case "configOptions":
+			if !d.Once(&seen, 1<<6) {
+				continue
+			}
+			was := d.Try()
+			v.ConfigOptions = wire.SliceSkip(d, (*InitialSessionConfigOption).decodeJSON)
+			if d.Failed(was) {
+				v.ConfigOptions = []InitialSessionConfigOption{}
+			}
 		case "_meta":
-			if !d.Once(&seen, 1<<7) {
+			if !d.Once(&seen, 1<<9) {
 				continue
 			}
 			v.Meta = d.Meta()
@@ -906,7 +969,7 @@ func (v *ForkSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt")
+		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "cursorId", "configOptions")
 	}
 }
 
@@ -941,6 +1004,15 @@ func (v *ForkSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
+	if v.CursorID != "" {
+		dst = append(wire.AppendString(append(dst, `"cursorId":`...), string(v.CursorID)), ',')
+	}
+	if v.ConfigOptions != nil {
+		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+			return dst, wire.In("configOptions", err)
+		}
+		dst = append(dst, ',')
+	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -948,7 +1020,7 @@ func (v *ForkSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "_meta"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "cursorId", "configOptions", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -1005,8 +1077,17 @@ func (v *ResumeSessionRequest) decodeJSON(d *wire.Decoder) {
 				v.SystemPrompt = new(SystemPrompt)
 				v.SystemPrompt.decodeJSON(d)
 			}
+		case "configOptions":
+			if !d.Once(&seen, 1<<5) {
+				continue
+			}
+			was := d.Try()
+			v.ConfigOptions = wire.SliceSkip(d, (*InitialSessionConfigOption).decodeJSON)
+			if d.Failed(was) {
+				v.ConfigOptions = []InitialSessionConfigOption{}
+			}
 		case "_meta":
-			if !d.Once(&seen, 1<<7) {
+			if !d.Once(&seen, 1<<8) {
 				continue
 			}
 			v.Meta = d.Meta()
@@ -1015,7 +1096,7 @@ func (v *ResumeSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt")
+		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "configOptions")
 	}
 }
 
@@ -1050,6 +1131,12 @@ func (v *ResumeSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
+	if v.ConfigOptions != nil {
+		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+			return dst, wire.In("configOptions", err)
+		}
+		dst = append(dst, ',')
+	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -1057,7 +1144,7 @@ func (v *ResumeSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "_meta"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "configOptions", "_meta"); err != nil {
 			return dst, err
 		}
 	}

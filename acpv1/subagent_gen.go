@@ -10,8 +10,6 @@ import (
 
 // SubagentSessionCapabilities lists what the client may do to one child
 // session. What the agent advertises for ordinary sessions does not count here.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SubagentSessionCapabilities struct {
 	// Non-nil when the client may stop what the child is doing with
 	// session/cancel.
@@ -23,8 +21,6 @@ type SubagentSessionCapabilities struct {
 
 // SessionCancelCapabilities is a marker: where it is present, the client may
 // stop a child's work. The child itself lives on.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SessionCancelCapabilities struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -32,8 +28,6 @@ type SessionCancelCapabilities struct {
 
 // StateUpdate is a snapshot of what a child session is doing. A child that is
 // idle lives on and can be given more work.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 //
 // It is one of *[RunningStateUpdate], *[IdleStateUpdate],
 // *[RequiresActionStateUpdate], *[StateUnknownUpdate] and
@@ -51,16 +45,12 @@ type UnknownStateUpdate struct {
 }
 
 // RunningStateUpdate reports that work is under way in the foreground.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type RunningStateUpdate struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
 // ErrorStopReason tells what ended the work.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type ErrorStopReason struct {
 	// The failure; nil if the agent does not say.
 	Error *Error
@@ -70,10 +60,10 @@ type ErrorStopReason struct {
 
 // IdleStateUpdate reports that a child session has nothing to do until it gets
 // another message.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type IdleStateUpdate struct {
 	// The tokens spent on the work that has ended; nil if not reported.
+	//
+	// Experimental: only in the unstable schema; it may change or go away.
 	Usage *Usage
 
 	// Why the work ended; empty if not reported, as it also is when the value
@@ -89,8 +79,6 @@ type IdleStateUpdate struct {
 
 // RequiresActionStateUpdate reports that the work cannot continue until the
 // user does something.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type RequiresActionStateUpdate struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -99,8 +87,6 @@ type RequiresActionStateUpdate struct {
 // StateUnknownUpdate reports that the agent can no longer tell whether work is
 // under way. Nothing has ended by that; the last state is merely no longer
 // certain.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type StateUnknownUpdate struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -109,8 +95,6 @@ type StateUnknownUpdate struct {
 // SubagentUpdate reports a child session that this session has created, before
 // anything else about it, or changes what is known of the child. It is only for
 // clients that advertise subagents. Absent metadata stays, null clears it.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SubagentUpdate struct {
 	// The child's session id, which marks everything that is about the child.
 	SessionID SessionID
@@ -145,8 +129,6 @@ type SubagentUpdate struct {
 // SessionMessage puts a message between two sessions into this session's
 // transcript, or changes the one with the same id. Absent metadata stays, null
 // clears it.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SessionMessage struct {
 	// The id of the message in this transcript.
 	MessageID MessageID
@@ -178,8 +160,6 @@ type SessionMessage struct {
 
 // SessionMessageChunk appends a block to a message between two sessions. Sender
 // and recipient are named by a [SessionMessage], before or after.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SessionMessageChunk struct {
 	// The id of the message in this transcript.
 	MessageID MessageID
@@ -192,8 +172,6 @@ type SessionMessageChunk struct {
 }
 
 // IdleStopReason tells why the foreground work of a subagent stopped.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 //
 // Values that this package does not know are kept as they are; Known tells them apart.
 type IdleStopReason string

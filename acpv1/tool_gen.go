@@ -112,9 +112,10 @@ func (v ToolCallStatus) Known() bool {
 }
 
 // ToolCallContent is a part of a tool call's output: content, a change to a
-// file, or a terminal.
+// file, a terminal, or another session.
 //
-// It is one of *[Content], *[Diff], *[Terminal] and *[UnknownToolCallContent].
+// It is one of *[Content], *[Diff], *[Terminal], *[SessionReference] and
+// *[UnknownToolCallContent].
 type ToolCallContent interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isToolCallContent()
@@ -206,6 +207,16 @@ type ToolCall struct {
 
 	// What the tool gave back, as raw JSON.
 	RawOutput json.RawMessage
+
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// SessionReference is, in the output of a tool call, another session that the
+// call is about, such as the subagent that it started. It is only shown.
+type SessionReference struct {
+	// The other session.
+	SessionID SessionID
 
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -514,6 +525,10 @@ func decodeToolCallContent(v *ToolCallContent, d *wire.Decoder) {
 		*v = x
 	case "terminal":
 		x := new(Terminal)
+		x.decodeJSON(d)
+		*v = x
+	case "session":
+		x := new(SessionReference)
 		x.decodeJSON(d)
 		*v = x
 	default:
@@ -1016,5 +1031,71 @@ func (v ToolCall) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ToolCall) UnmarshalJSON(data []byte) error {
 	*v = ToolCall{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *SessionReference) decodeJSON(d *wire.Decoder) {
+	start := d.At()
+	seen := d.Opened(1 << 1)
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		switch string(k) {
+		case "sessionId":
+			if !d.Once(&seen, 1<<0) {
+				continue
+			}
+			v.SessionID = SessionID(d.ID())
+		case "_meta":
+			if !d.Once(&seen, 1<<3) {
+				continue
+			}
+			v.Meta = d.Meta()
+		case "type":
+			if !d.Once(&seen, 1<<1) {
+				continue
+			}
+			d.Tag("session")
+		default:
+			d.Keep(&v.Unknown)
+		}
+	}
+	if seen&0x1 != 0x1 {
+		d.MissingOf(start, 0x1&^seen, "sessionId")
+	}
+}
+
+// AppendJSON appends v with its discriminator to dst.
+func (v *SessionReference) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	dst, err := v.appendFields(append(dst, `{"type":"session",`...))
+	return wire.CloseObject(dst), err
+}
+
+// appendFields appends the members of v, each followed by a comma.
+func (v *SessionReference) appendFields(dst []byte) (_ []byte, err error) {
+	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	if len(v.Meta) > 0 {
+		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
+			return dst, wire.In("_meta", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Unknown) > 0 {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "_meta", "type"); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+func (*SessionReference) isToolCallContent() {}
+
+// MarshalJSON implements [json.Marshaler].
+func (v SessionReference) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *SessionReference) UnmarshalJSON(data []byte) error {
+	*v = SessionReference{}
 	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -29,7 +29,8 @@ type SessionNotification struct {
 // *[AvailableCommandsUpdate], *[CurrentModeUpdate], *[ConfigOptionUpdate],
 // *[SessionInfoUpdate], *[UsageUpdate], *[Notice], *[CompactionUpdate],
 // *[CompactionSummaryChunk], *[SubagentUpdate], *[SessionMessage],
-// *[SessionMessageChunk] and *[UnknownSessionUpdate].
+// *[SessionMessageChunk], *[CursorUpdate], *[PromptSuggestionsUpdate] and
+// *[UnknownSessionUpdate].
 type SessionUpdate interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isSessionUpdate()
@@ -406,6 +407,14 @@ func decodeSessionUpdateSpare(v *SessionUpdate, d *wire.Decoder, payload *Conten
 		*v = x
 	case "session_message_chunk":
 		x := new(SessionMessageChunk)
+		x.decodeJSON(d)
+		*v = x
+	case "cursor_update":
+		x := new(CursorUpdate)
+		x.decodeJSON(d)
+		*v = x
+	case "prompt_suggestions_update":
+		x := new(PromptSuggestionsUpdate)
 		x.decodeJSON(d)
 		*v = x
 	default:

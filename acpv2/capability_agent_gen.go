@@ -46,8 +46,6 @@ type SessionCapabilities struct {
 	AdditionalDirectories *SessionAdditionalDirectoriesCapabilities
 
 	// Non-nil when the client may supply a system prompt.
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
 	SystemPrompt *SessionSystemPromptCapabilities
 
 	// Non-nil when the agent answers session/fork.
@@ -70,6 +68,13 @@ type SessionCapabilities struct {
 	// Experimental: only in the unstable schema; it may change or go away.
 	Title *SessionTitleCapabilities
 
+	// Non-nil when the agent answers session/options and takes initial values of
+	// settings. Its shape is inferred from descriptions of the protocol and may be
+	// wrong.
+	//
+	// Experimental: only in the unstable schema; it may change or go away.
+	Options *SessionOptionsCapabilities
+
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
@@ -85,6 +90,11 @@ type PromptCapabilities struct {
 
 	// Non-nil when prompts may contain resources with their contents.
 	EmbeddedContext *PromptEmbeddedContextCapabilities
+
+	// Non-nil when the first block of a prompt may be a skill.
+	//
+	// Experimental: only in the unstable schema; it may change or go away.
+	Skill *PromptSkillCapabilities
 
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -169,8 +179,6 @@ type SessionAdditionalDirectoriesCapabilities struct {
 
 // SessionSystemPromptCapabilities advertises that the client may supply a
 // system prompt. Where it is present, append mode is supported.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SessionSystemPromptCapabilities struct {
 	// The modes supported in addition to append; nil for none.
 	Mode *SessionSystemPromptModeCapabilities
@@ -181,8 +189,6 @@ type SessionSystemPromptCapabilities struct {
 
 // SessionSystemPromptModeCapabilities lists the system prompt modes supported
 // in addition to append.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SessionSystemPromptModeCapabilities struct {
 	// Non-nil when the agent supports override mode.
 	Override *SessionSystemPromptOverrideCapabilities
@@ -193,8 +199,6 @@ type SessionSystemPromptModeCapabilities struct {
 
 // SessionSystemPromptOverrideCapabilities is a marker: where it is present, a
 // client's system prompt may replace the agent's built-in one.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SessionSystemPromptOverrideCapabilities struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -265,6 +269,37 @@ type AuthStatusCapabilities struct {
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type ProvidersCapabilities struct {
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// SessionOptionsCapabilities is a marker: where it is present, the agent
+// answers session/options and takes initial values of settings. Its shape is
+// inferred from descriptions of the protocol and may be wrong.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type SessionOptionsCapabilities struct {
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// PromptSkillCapabilities lists where skills may be in a prompt in addition to
+// its beginning.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type PromptSkillCapabilities struct {
+	// Non-nil when skills may be anywhere in a prompt, any number of them.
+	Inline *PromptSkillInlineCapabilities
+
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// PromptSkillInlineCapabilities is a marker: where it is present, skills may be
+// anywhere in a prompt.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type PromptSkillInlineCapabilities struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
@@ -484,8 +519,20 @@ func (v *SessionCapabilities) decodeJSON(d *wire.Decoder) {
 			if d.Failed(was) {
 				v.Title = nil
 			}
+		case "options":
+			if !d.Once(&seen, 1<<9) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Options = new(SessionOptionsCapabilities)
+				v.Options.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.Options = nil
+			}
 		case "_meta":
-			if !d.Once(&seen, 1<<11) {
+			if !d.Once(&seen, 1<<12) {
 				continue
 			}
 			v.Meta = d.Meta()
@@ -560,6 +607,12 @@ func (v *SessionCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
+	if v.Options != nil {
+		if dst, err = v.Options.AppendJSON(append(dst, `"options":`...)); err != nil {
+			return dst, wire.In("options", err)
+		}
+		dst = append(dst, ',')
+	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -567,7 +620,7 @@ func (v *SessionCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "prompt", "mcp", "delete", "additionalDirectories", "systemPrompt", "fork", "archive", "status", "title", "_meta"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "prompt", "mcp", "delete", "additionalDirectories", "systemPrompt", "fork", "archive", "status", "title", "options", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -623,8 +676,20 @@ func (v *PromptCapabilities) decodeJSON(d *wire.Decoder) {
 			if d.Failed(was) {
 				v.EmbeddedContext = nil
 			}
+		case "skill":
+			if !d.Once(&seen, 1<<3) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Skill = new(PromptSkillCapabilities)
+				v.Skill.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.Skill = nil
+			}
 		case "_meta":
-			if !d.Once(&seen, 1<<5) {
+			if !d.Once(&seen, 1<<6) {
 				continue
 			}
 			v.Meta = d.Meta()
@@ -663,6 +728,12 @@ func (v *PromptCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
+	if v.Skill != nil {
+		if dst, err = v.Skill.AppendJSON(append(dst, `"skill":`...)); err != nil {
+			return dst, wire.In("skill", err)
+		}
+		dst = append(dst, ',')
+	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -670,7 +741,7 @@ func (v *PromptCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "image", "audio", "embeddedContext", "_meta"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "image", "audio", "embeddedContext", "skill", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -1282,5 +1353,110 @@ func (v ProvidersCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ProvidersCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ProvidersCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *SessionOptionsCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+
+// AppendJSON appends v to dst.
+func (v *SessionOptionsCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	return wire.AppendMarker(dst, v.Meta, v.Unknown)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v SessionOptionsCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *SessionOptionsCapabilities) UnmarshalJSON(data []byte) error {
+	*v = SessionOptionsCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *PromptSkillCapabilities) decodeJSON(d *wire.Decoder) {
+	var seen uint64
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		switch string(k) {
+		case "inline":
+			if !d.Once(&seen, 1<<0) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Inline = new(PromptSkillInlineCapabilities)
+				v.Inline.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.Inline = nil
+			}
+		case "_meta":
+			if !d.Once(&seen, 1<<3) {
+				continue
+			}
+			v.Meta = d.Meta()
+		default:
+			d.Keep(&v.Unknown)
+		}
+	}
+}
+
+// AppendJSON appends v to dst.
+func (v *PromptSkillCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	dst, err := v.appendFields(append(dst, `{`...))
+	return wire.CloseObject(dst), err
+}
+
+// appendFields appends the members of v, each followed by a comma.
+func (v *PromptSkillCapabilities) appendFields(dst []byte) (_ []byte, err error) {
+	if v.Inline != nil {
+		if dst, err = v.Inline.AppendJSON(append(dst, `"inline":`...)); err != nil {
+			return dst, wire.In("inline", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Meta) > 0 {
+		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
+			return dst, wire.In("_meta", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Unknown) > 0 {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "inline", "_meta"); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v PromptSkillCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *PromptSkillCapabilities) UnmarshalJSON(data []byte) error {
+	*v = PromptSkillCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *PromptSkillInlineCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+
+// AppendJSON appends v to dst.
+func (v *PromptSkillInlineCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	return wire.AppendMarker(dst, v.Meta, v.Unknown)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v PromptSkillInlineCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *PromptSkillInlineCapabilities) UnmarshalJSON(data []byte) error {
+	*v = PromptSkillInlineCapabilities{}
 	return wire.Unmarshal(data, v.decodeJSON)
 }

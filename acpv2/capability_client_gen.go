@@ -17,6 +17,12 @@ type ClientCapabilities struct {
 	// How the client can ask the user for input; nil if it cannot.
 	Elicitation *ElicitationCapabilities
 
+	// Which extras of sessions the client understands; nil for none. It only
+	// groups them.
+	//
+	// Experimental: only in the unstable schema; it may change or go away.
+	Session *ClientSessionCapabilities
+
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
@@ -66,6 +72,87 @@ type ElicitationURLCapabilities struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
+// PromptSuggestionsCapabilities lists what suggested prompts may contain in
+// addition to text and resource links.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type PromptSuggestionsCapabilities struct {
+	// Non-nil when they may contain pictures.
+	Image *PromptSuggestionsImageCapabilities
+
+	// Non-nil when they may contain recordings.
+	Audio *PromptSuggestionsAudioCapabilities
+
+	// Non-nil when they may contain resources with their contents.
+	EmbeddedContext *PromptSuggestionsEmbeddedContextCapabilities
+
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// PromptSuggestionsImageCapabilities is a marker: where it is present,
+// suggested prompts may contain pictures.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type PromptSuggestionsImageCapabilities struct {
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// PromptSuggestionsAudioCapabilities is a marker: where it is present,
+// suggested prompts may contain recordings.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type PromptSuggestionsAudioCapabilities struct {
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// PromptSuggestionsEmbeddedContextCapabilities is a marker: where it is
+// present, suggested prompts may contain resources with their contents.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type PromptSuggestionsEmbeddedContextCapabilities struct {
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// ClientSessionCapabilities lists the extras of sessions that the client
+// understands.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type ClientSessionCapabilities struct {
+	// What suggested prompts may contain; nil if the client shows none.
+	PromptSuggestions *PromptSuggestionsCapabilities
+
+	// Which kinds of commands the client understands in addition to commands.
+	Commands *CommandsCapabilities
+
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// CommandsCapabilities lists the kinds of commands that the client understands
+// in addition to commands. It only groups them.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type CommandsCapabilities struct {
+	// Non-nil when the agent may list skills.
+	Skill *CommandsSkillCapabilities
+
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// CommandsSkillCapabilities is a marker: where it is present, the agent may
+// list skills among its commands.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type CommandsSkillCapabilities struct {
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
 func (v *ClientCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -94,8 +181,20 @@ func (v *ClientCapabilities) decodeJSON(d *wire.Decoder) {
 			if d.Failed(was) {
 				v.Elicitation = nil
 			}
+		case "session":
+			if !d.Once(&seen, 1<<2) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Session = new(ClientSessionCapabilities)
+				v.Session.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.Session = nil
+			}
 		case "_meta":
-			if !d.Once(&seen, 1<<4) {
+			if !d.Once(&seen, 1<<5) {
 				continue
 			}
 			v.Meta = d.Meta()
@@ -128,6 +227,12 @@ func (v *ClientCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
+	if v.Session != nil {
+		if dst, err = v.Session.AppendJSON(append(dst, `"session":`...)); err != nil {
+			return dst, wire.In("session", err)
+		}
+		dst = append(dst, ',')
+	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -135,7 +240,7 @@ func (v *ClientCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "auth", "elicitation", "_meta"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "auth", "elicitation", "session", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -357,5 +462,344 @@ func (v ElicitationURLCapabilities) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationURLCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ElicitationURLCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *PromptSuggestionsCapabilities) decodeJSON(d *wire.Decoder) {
+	var seen uint64
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		switch string(k) {
+		case "image":
+			if !d.Once(&seen, 1<<0) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Image = new(PromptSuggestionsImageCapabilities)
+				v.Image.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.Image = nil
+			}
+		case "audio":
+			if !d.Once(&seen, 1<<1) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Audio = new(PromptSuggestionsAudioCapabilities)
+				v.Audio.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.Audio = nil
+			}
+		case "embeddedContext":
+			if !d.Once(&seen, 1<<2) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.EmbeddedContext = new(PromptSuggestionsEmbeddedContextCapabilities)
+				v.EmbeddedContext.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.EmbeddedContext = nil
+			}
+		case "_meta":
+			if !d.Once(&seen, 1<<5) {
+				continue
+			}
+			v.Meta = d.Meta()
+		default:
+			d.Keep(&v.Unknown)
+		}
+	}
+}
+
+// AppendJSON appends v to dst.
+func (v *PromptSuggestionsCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	dst, err := v.appendFields(append(dst, `{`...))
+	return wire.CloseObject(dst), err
+}
+
+// appendFields appends the members of v, each followed by a comma.
+func (v *PromptSuggestionsCapabilities) appendFields(dst []byte) (_ []byte, err error) {
+	if v.Image != nil {
+		if dst, err = v.Image.AppendJSON(append(dst, `"image":`...)); err != nil {
+			return dst, wire.In("image", err)
+		}
+		dst = append(dst, ',')
+	}
+	if v.Audio != nil {
+		if dst, err = v.Audio.AppendJSON(append(dst, `"audio":`...)); err != nil {
+			return dst, wire.In("audio", err)
+		}
+		dst = append(dst, ',')
+	}
+	if v.EmbeddedContext != nil {
+		if dst, err = v.EmbeddedContext.AppendJSON(append(dst, `"embeddedContext":`...)); err != nil {
+			return dst, wire.In("embeddedContext", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Meta) > 0 {
+		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
+			return dst, wire.In("_meta", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Unknown) > 0 {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "image", "audio", "embeddedContext", "_meta"); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v PromptSuggestionsCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *PromptSuggestionsCapabilities) UnmarshalJSON(data []byte) error {
+	*v = PromptSuggestionsCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *PromptSuggestionsImageCapabilities) decodeJSON(d *wire.Decoder) {
+	d.Marker(&v.Meta, &v.Unknown)
+}
+
+// AppendJSON appends v to dst.
+func (v *PromptSuggestionsImageCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	return wire.AppendMarker(dst, v.Meta, v.Unknown)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v PromptSuggestionsImageCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *PromptSuggestionsImageCapabilities) UnmarshalJSON(data []byte) error {
+	*v = PromptSuggestionsImageCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *PromptSuggestionsAudioCapabilities) decodeJSON(d *wire.Decoder) {
+	d.Marker(&v.Meta, &v.Unknown)
+}
+
+// AppendJSON appends v to dst.
+func (v *PromptSuggestionsAudioCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	return wire.AppendMarker(dst, v.Meta, v.Unknown)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v PromptSuggestionsAudioCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *PromptSuggestionsAudioCapabilities) UnmarshalJSON(data []byte) error {
+	*v = PromptSuggestionsAudioCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *PromptSuggestionsEmbeddedContextCapabilities) decodeJSON(d *wire.Decoder) {
+	d.Marker(&v.Meta, &v.Unknown)
+}
+
+// AppendJSON appends v to dst.
+func (v *PromptSuggestionsEmbeddedContextCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	return wire.AppendMarker(dst, v.Meta, v.Unknown)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v PromptSuggestionsEmbeddedContextCapabilities) MarshalJSON() ([]byte, error) {
+	return v.AppendJSON(nil)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *PromptSuggestionsEmbeddedContextCapabilities) UnmarshalJSON(data []byte) error {
+	*v = PromptSuggestionsEmbeddedContextCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *ClientSessionCapabilities) decodeJSON(d *wire.Decoder) {
+	var seen uint64
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		switch string(k) {
+		case "promptSuggestions":
+			if !d.Once(&seen, 1<<0) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.PromptSuggestions = new(PromptSuggestionsCapabilities)
+				v.PromptSuggestions.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.PromptSuggestions = nil
+			}
+		case "commands":
+			if !d.Once(&seen, 1<<1) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Commands = new(CommandsCapabilities)
+				v.Commands.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.Commands = nil
+			}
+		case "_meta":
+			if !d.Once(&seen, 1<<4) {
+				continue
+			}
+			v.Meta = d.Meta()
+		default:
+			d.Keep(&v.Unknown)
+		}
+	}
+}
+
+// AppendJSON appends v to dst.
+func (v *ClientSessionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	dst, err := v.appendFields(append(dst, `{`...))
+	return wire.CloseObject(dst), err
+}
+
+// appendFields appends the members of v, each followed by a comma.
+func (v *ClientSessionCapabilities) appendFields(dst []byte) (_ []byte, err error) {
+	if v.PromptSuggestions != nil {
+		if dst, err = v.PromptSuggestions.AppendJSON(append(dst, `"promptSuggestions":`...)); err != nil {
+			return dst, wire.In("promptSuggestions", err)
+		}
+		dst = append(dst, ',')
+	}
+	if v.Commands != nil {
+		if dst, err = v.Commands.AppendJSON(append(dst, `"commands":`...)); err != nil {
+			return dst, wire.In("commands", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Meta) > 0 {
+		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
+			return dst, wire.In("_meta", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Unknown) > 0 {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "promptSuggestions", "commands", "_meta"); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v ClientSessionCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *ClientSessionCapabilities) UnmarshalJSON(data []byte) error {
+	*v = ClientSessionCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *CommandsCapabilities) decodeJSON(d *wire.Decoder) {
+	var seen uint64
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		switch string(k) {
+		case "skill":
+			if !d.Once(&seen, 1<<0) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Skill = new(CommandsSkillCapabilities)
+				v.Skill.decodeJSON(d)
+			}
+			if d.Failed(was) {
+				v.Skill = nil
+			}
+		case "_meta":
+			if !d.Once(&seen, 1<<3) {
+				continue
+			}
+			v.Meta = d.Meta()
+		default:
+			d.Keep(&v.Unknown)
+		}
+	}
+}
+
+// AppendJSON appends v to dst.
+func (v *CommandsCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	dst, err := v.appendFields(append(dst, `{`...))
+	return wire.CloseObject(dst), err
+}
+
+// appendFields appends the members of v, each followed by a comma.
+func (v *CommandsCapabilities) appendFields(dst []byte) (_ []byte, err error) {
+	if v.Skill != nil {
+		if dst, err = v.Skill.AppendJSON(append(dst, `"skill":`...)); err != nil {
+			return dst, wire.In("skill", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Meta) > 0 {
+		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
+			return dst, wire.In("_meta", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Unknown) > 0 {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "skill", "_meta"); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v CommandsCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *CommandsCapabilities) UnmarshalJSON(data []byte) error {
+	*v = CommandsCapabilities{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *CommandsSkillCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+
+// AppendJSON appends v to dst.
+func (v *CommandsSkillCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	return wire.AppendMarker(dst, v.Meta, v.Unknown)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v CommandsSkillCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *CommandsSkillCapabilities) UnmarshalJSON(data []byte) error {
+	*v = CommandsSkillCapabilities{}
 	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -11,7 +11,7 @@ import (
 // AvailableCommand is something the user can invoke by name. One of an unknown
 // kind still has a name and a description to show.
 //
-// It is one of *[Command] and *[UnknownAvailableCommand].
+// It is one of *[Command], *[Skill] and *[UnknownAvailableCommand].
 type AvailableCommand interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isAvailableCommand()
@@ -76,6 +76,37 @@ type AvailableCommandsUpdate struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
+// Skill is a skill that the user can invoke, with a block of the type skill in
+// a prompt. Only for clients with the capability commands.skill.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type Skill struct {
+	// The name by which prompts invoke it; without white space, and no other
+	// command's.
+	Name string
+
+	// What it does, for people.
+	Description string
+
+	// The absolute path of its SKILL.md; may be empty.
+	Path string
+
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// SkillReference invokes a skill for the prompt that it is in. Only for agents
+// with the capability prompt.skill.
+//
+// Experimental: only in the unstable schema; it may change or go away.
+type SkillReference struct {
+	// The name of a skill among the session's commands.
+	Name string
+
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
 // UnmarshalAvailableCommand reads one [AvailableCommand], for callers with JSON of their own.
 func UnmarshalAvailableCommand(data []byte) (AvailableCommand, error) {
 	return wire.UnmarshalUnion(data, decodeAvailableCommand)
@@ -93,6 +124,10 @@ func decodeAvailableCommand(v *AvailableCommand, d *wire.Decoder) {
 	switch string(tag) {
 	case "command":
 		x := new(Command)
+		x.decodeJSON(d)
+		*v = x
+	case "skill":
+		x := new(Skill)
 		x.decodeJSON(d)
 		*v = x
 	default:
@@ -428,5 +463,157 @@ func (v AvailableCommandsUpdate) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AvailableCommandsUpdate) UnmarshalJSON(data []byte) error {
 	*v = AvailableCommandsUpdate{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *Skill) decodeJSON(d *wire.Decoder) {
+	start := d.At()
+	seen := d.Opened(1 << 3)
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		switch string(k) {
+		case "name":
+			if !d.Once(&seen, 1<<0) {
+				continue
+			}
+			v.Name = d.Str()
+		case "description":
+			if !d.Once(&seen, 1<<1) {
+				continue
+			}
+			v.Description = d.Str()
+		case "path":
+			if !d.Once(&seen, 1<<2) {
+				continue
+			}
+			was := d.Try()
+			if !d.Null() {
+				v.Path = d.Str()
+			}
+			if d.Failed(was) {
+				v.Path = ""
+			}
+		case "_meta":
+			if !d.Once(&seen, 1<<5) {
+				continue
+			}
+			v.Meta = d.Meta()
+		case "type":
+			if !d.Once(&seen, 1<<3) {
+				continue
+			}
+			d.Tag("skill")
+		default:
+			d.Keep(&v.Unknown)
+		}
+	}
+	if seen&0x3 != 0x3 {
+		d.MissingOf(start, 0x3&^seen, "name", "description", "path")
+	}
+}
+
+// AppendJSON appends v with its discriminator to dst.
+func (v *Skill) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	dst, err := v.appendFields(append(dst, `{"type":"skill",`...))
+	return wire.CloseObject(dst), err
+}
+
+// appendFields appends the members of v, each followed by a comma.
+func (v *Skill) appendFields(dst []byte) (_ []byte, err error) {
+	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+	if v.Path != "" {
+		dst = append(wire.AppendString(append(dst, `"path":`...), v.Path), ',')
+	}
+	if len(v.Meta) > 0 {
+		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
+			return dst, wire.In("_meta", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Unknown) > 0 {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "description", "path", "_meta", "type"); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+func (*Skill) isAvailableCommand() {}
+
+// MarshalJSON implements [json.Marshaler].
+func (v Skill) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *Skill) UnmarshalJSON(data []byte) error {
+	*v = Skill{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *SkillReference) decodeJSON(d *wire.Decoder) {
+	start := d.At()
+	seen := d.Opened(1 << 1)
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		switch string(k) {
+		case "name":
+			if !d.Once(&seen, 1<<0) {
+				continue
+			}
+			v.Name = d.Str()
+		case "_meta":
+			if !d.Once(&seen, 1<<3) {
+				continue
+			}
+			v.Meta = d.Meta()
+		case "type":
+			if !d.Once(&seen, 1<<1) {
+				continue
+			}
+			d.Tag("skill")
+		default:
+			d.Keep(&v.Unknown)
+		}
+	}
+	if seen&0x1 != 0x1 {
+		d.MissingOf(start, 0x1&^seen, "name")
+	}
+}
+
+// AppendJSON appends v with its discriminator to dst.
+func (v *SkillReference) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	dst, err := v.appendFields(append(dst, `{"type":"skill",`...))
+	return wire.CloseObject(dst), err
+}
+
+// appendFields appends the members of v, each followed by a comma.
+func (v *SkillReference) appendFields(dst []byte) (_ []byte, err error) {
+	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	if len(v.Meta) > 0 {
+		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
+			return dst, wire.In("_meta", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Unknown) > 0 {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "_meta", "type"); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+func (*SkillReference) isContentBlock() {}
+
+// MarshalJSON implements [json.Marshaler].
+func (v SkillReference) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *SkillReference) UnmarshalJSON(data []byte) error {
+	*v = SkillReference{}
 	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -49,12 +49,15 @@ const (
 	SessionConfigOptionCategoryModelConfig SessionConfigOptionCategory = "model_config"
 	// How much the model reasons.
 	SessionConfigOptionCategoryThoughtLevel SessionConfigOptionCategory = "thought_level"
+	// How fast answers come, against what they cost. Of a switch, on is faster; of
+	// a choice, the slowest comes first.
+	SessionConfigOptionCategorySpeed SessionConfigOptionCategory = "speed"
 )
 
 // Known reports whether the schema knows the value.
 func (v SessionConfigOptionCategory) Known() bool {
 	switch v {
-	case SessionConfigOptionCategoryMode, SessionConfigOptionCategoryModel, SessionConfigOptionCategoryModelConfig, SessionConfigOptionCategoryThoughtLevel:
+	case SessionConfigOptionCategoryMode, SessionConfigOptionCategoryModel, SessionConfigOptionCategoryModelConfig, SessionConfigOptionCategoryThoughtLevel, SessionConfigOptionCategorySpeed:
 		return true
 	}
 	return false
@@ -177,7 +180,7 @@ type UnknownSessionConfigOptionKind struct {
 // *[SessionConfigOptionValueBoolean] and *[UnknownSessionConfigOptionValue].
 type SessionConfigOptionValue interface {
 	AppendJSON(dst []byte) ([]byte, error)
-	appendMembers(dst []byte) ([]byte, error)
+	appendMembers(dst []byte, base ...string) ([]byte, error)
 	knows(member string) bool
 	isSessionConfigOptionValue()
 }
@@ -319,6 +322,8 @@ func internSessionConfigOptionCategory(b []byte) SessionConfigOptionCategory {
 		return SessionConfigOptionCategoryModelConfig
 	case "thought_level":
 		return SessionConfigOptionCategoryThoughtLevel
+	case "speed":
+		return SessionConfigOptionCategorySpeed
 	}
 	return SessionConfigOptionCategory(b)
 }
@@ -782,7 +787,7 @@ func (v *SetSessionConfigOptionRequest) appendFields(dst []byte) (_ []byte, err 
 	if v.Value == nil {
 		return dst, wire.In("type", wire.ErrNoValue)
 	}
-	if dst, err = v.Value.appendMembers(dst); err != nil {
+	if dst, err = v.Value.appendMembers(dst, "sessionId", "configId", "_meta"); err != nil {
 		return dst, err
 	}
 	if len(v.Meta) > 0 {
@@ -931,11 +936,11 @@ func (v *UnknownSessionConfigOptionValue) UnmarshalJSON(data []byte) error {
 	})
 }
 
-func (v *UnknownSessionConfigOptionValue) appendMembers(dst []byte) ([]byte, error) {
+func (v *UnknownSessionConfigOptionValue) appendMembers(dst []byte, base ...string) ([]byte, error) {
 	if err := wire.CheckVariant(v.Raw, "type", v.Type); err != nil {
 		return dst, err
 	}
-	return wire.AppendMembers(dst, v.Raw, "sessionId", "configId", "_meta")
+	return wire.AppendMembers(dst, v.Raw, base...)
 }
 
 func (*UnknownSessionConfigOptionValue) knows(string) bool { return true }
@@ -975,7 +980,7 @@ func (v *SessionConfigOptionValueID) AppendJSON(dst []byte) ([]byte, error) {
 	return wire.CloseObject(dst), err
 }
 
-func (v *SessionConfigOptionValueID) appendMembers(dst []byte) ([]byte, error) {
+func (v *SessionConfigOptionValueID) appendMembers(dst []byte, _ ...string) ([]byte, error) {
 	return v.appendFields(append(dst, `"type":"id",`...))
 }
 
@@ -1037,7 +1042,7 @@ func (v *SessionConfigOptionValueBoolean) AppendJSON(dst []byte) ([]byte, error)
 	return wire.CloseObject(dst), err
 }
 
-func (v *SessionConfigOptionValueBoolean) appendMembers(dst []byte) ([]byte, error) {
+func (v *SessionConfigOptionValueBoolean) appendMembers(dst []byte, _ ...string) ([]byte, error) {
 	return v.appendFields(append(dst, `"type":"boolean",`...))
 }
 

@@ -14,7 +14,8 @@ import (
 // does not take is answered with -32602.
 //
 // It is one of *[TextContent], *[ImageContent], *[AudioContent],
-// *[ResourceLink], *[EmbeddedResource] and *[UnknownContentBlock].
+// *[ResourceLink], *[EmbeddedResource], *[SkillReference] and
+// *[UnknownContentBlock].
 type ContentBlock interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isContentBlock()
@@ -282,6 +283,10 @@ func decodeContentBlockSpare(v *ContentBlock, d *wire.Decoder, spare *TextConten
 		*v = x
 	case "resource":
 		x := new(EmbeddedResource)
+		x.decodeJSON(d)
+		*v = x
+	case "skill":
+		x := new(SkillReference)
 		x.decodeJSON(d)
 		*v = x
 	default:

@@ -3,12 +3,13 @@ package acpv2
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/internal/overlay"
 )
 
 // names lists everything that a schema file names, as the table of experimental
@@ -21,7 +22,11 @@ func names(t *testing.T, file string) map[string]bool {
 		Const        any
 		Method       string `json:"x-method"`
 	}
-	data, err := os.ReadFile("../schema/" + file)
+	set, err := overlay.Read("../schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := set.Schema(file)
 	if err != nil {
 		t.Fatal(err)
 	}

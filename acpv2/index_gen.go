@@ -8,7 +8,7 @@
 //
 //   - auth: [AuthMethod], [AuthMethodTerminal], [AuthMethodAgent], [AuthAccount]
 //   - command: [AvailableCommand], [AvailableCommandInput], [TextCommandInput],
-//     [Command], [AvailableCommandsUpdate]
+//     [Command], [AvailableCommandsUpdate], [Skill], [SkillReference]
 //   - compaction: [CompactionUpdate], [CompactionSummaryChunk]
 //   - config: [SessionConfigOption], [SessionConfigSelectOptions],
 //     [SessionConfigSelectOption], [SessionConfigSelectGroup],
@@ -18,6 +18,10 @@
 //   - content: [ContentBlock], [Annotations], [TextContent], [ImageContent],
 //     [AudioContent], [Icon], [ResourceLink], [EmbeddedResourceResource],
 //     [TextResourceContents], [BlobResourceContents], [EmbeddedResource]
+//   - cursor: [CursorUpdate], [CursorAnchor], [CursorMessageAnchor],
+//     [CursorToolCallAnchor], [CursorCompactionAnchor], [CursorUserMessageAnchor],
+//     [CursorAgentMessageAnchor], [CursorAgentThoughtAnchor],
+//     [CursorSessionMessageAnchor]
 //   - diff: [DiffChange], [DiffPathChange], [DiffPathPairChange], [DiffPatch],
 //     [Diff], [DiffOperation], [DiffAdd], [DiffDelete], [DiffModify], [DiffMove],
 //     [DiffCopy]
@@ -36,6 +40,7 @@
 //   - mcp: [EnvVariable], [MCPServer], [HTTPHeader], [MCPServerHTTP],
 //     [MCPServerACP], [MCPServerStdio], [MCPError]
 //   - message: [ContentChunk], [UserMessage], [AgentMessage], [AgentThought]
+//   - options: [InitialSessionConfigOption]
 //   - permission: [RequestPermissionSubject], [ToolCallPermissionSubject],
 //     [CommandPermissionSubject], [PermissionOption], [RequestPermissionOutcome],
 //     [CancelledPermissionOutcome], [SelectedPermissionOutcome]
@@ -50,11 +55,12 @@
 //     [ErrorStopReason], [IdleStateUpdate], [RequiresActionStateUpdate],
 //     [StateUnknownUpdate]
 //   - subagent: [SubagentUpdate], [SessionMessage], [SessionMessageChunk]
+//   - suggestion: [PromptSuggestionsUpdate], [PromptSuggestion]
 //   - terminal: [TerminalOutput], [TerminalExitStatus], [TerminalSize],
 //     [TerminalUpdate], [TerminalOutputChunk]
 //   - tool: [ToolCallUpdate], [ToolCallContent], [Content], [Terminal],
-//     [ToolCallLocation], [ToolCallContentChunk]
+//     [ToolCallLocation], [ToolCallContentChunk], [SessionReference]
 //   - update: [SessionUpdate], [ConfigOptionUpdate], [SessionInfoUpdate], [Cost],
-//     [UsageUpdate], [Notice], [UserMessageChunk], [AgentMessageChunk],
-//     [AgentThoughtChunk]
+//     [UsageUpdate], [Notice], [ReplayComplete], [UserMessageChunk],
+//     [AgentMessageChunk], [AgentThoughtChunk]
 package acpv2

@@ -114,6 +114,12 @@ var (
 	// MethodSessionNew asks the agent to start a conversation.
 	MethodSessionNew = jsonrpc.Method[NewSessionRequest, NewSessionResponse]{Name: "session/new"}
 
+	// MethodSessionOptions asks the agent which settings a session would begin
+	// with.
+	//
+	// Experimental: only in the unstable schema; it may change or go away.
+	MethodSessionOptions = jsonrpc.Method[SessionOptionsRequest, SessionOptionsResponse]{Name: "session/options"}
+
 	// MethodSessionPrompt asks the agent to take up a message of the user's. The
 	// answer means that the message is part of the conversation, not that the work
 	// is done.
@@ -202,6 +208,7 @@ func Methods() []MethodInfo {
 		{Name: "session/fork", Side: SideAgent, Notification: false, Experimental: true},
 		{Name: "session/list", Side: SideAgent, Notification: false, Experimental: false},
 		{Name: "session/new", Side: SideAgent, Notification: false, Experimental: false},
+		{Name: "session/options", Side: SideAgent, Notification: false, Experimental: true},
 		{Name: "session/prompt", Side: SideAgent, Notification: false, Experimental: false},
 		{Name: "session/request_permission", Side: SideClient, Notification: false, Experimental: false},
 		{Name: "session/resume", Side: SideAgent, Notification: false, Experimental: false},
@@ -239,8 +246,11 @@ func Updates() map[string]bool {
 		"notice":                    false,
 		"compaction_update":         false,
 		"compaction_summary_chunk":  false,
-		"subagent_update":           true,
-		"session_message":           true,
-		"session_message_chunk":     true,
+		"subagent_update":           false,
+		"session_message":           false,
+		"session_message_chunk":     false,
+		"cursor_update":             true,
+		"prompt_suggestions_update": true,
+		"replay_complete":           false,
 	}
 }

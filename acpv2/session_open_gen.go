@@ -75,9 +75,13 @@ type NewSessionRequest struct {
 
 	// Instructions for the model; nil leaves the agent's own. Only for agents that
 	// advertise it.
+	SystemPrompt *SystemPrompt
+
+	// The values that settings are to begin with. Only for agents with the
+	// capability options.
 	//
 	// Experimental: only in the unstable schema; it may change or go away.
-	SystemPrompt *SystemPrompt
+	ConfigOptions []InitialSessionConfigOption
 
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -85,8 +89,6 @@ type NewSessionRequest struct {
 
 // SystemPrompt carries instructions of the client's for the model. An agent
 // that cannot apply them as they are fails the request that opens the session.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SystemPrompt struct {
 	// How the instructions relate to the agent's own.
 	Mode SystemPromptMode
@@ -100,8 +102,6 @@ type SystemPrompt struct {
 
 // SystemPromptMode says how a client's instructions relate to the agent's own.
 // An agent fails a request with a mode it does not support.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 //
 // Values that this package does not know are kept as they are; Known tells them apart.
 type SystemPromptMode string
@@ -147,6 +147,15 @@ type ForkSessionRequest struct {
 	// original and its own.
 	SystemPrompt *SystemPrompt
 
+	// Where the copy ends; empty for a copy of the whole session. The capabilities
+	// of the cursor say whether it can be used for this. Its shape is inferred
+	// from descriptions of the protocol and may be wrong.
+	CursorID CursorID
+
+	// The values that settings of the copy are to begin with. Only for agents with
+	// the capability options.
+	ConfigOptions []InitialSessionConfigOption
+
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
@@ -173,9 +182,13 @@ type ResumeSessionRequest struct {
 
 	// Instructions for the model, best the same as before; nil lets the agent
 	// choose between those it stored and its own.
+	SystemPrompt *SystemPrompt
+
+	// The values that settings are to have from now on. Only for agents with the
+	// capability options.
 	//
 	// Experimental: only in the unstable schema; it may change or go away.
-	SystemPrompt *SystemPrompt
+	ConfigOptions []InitialSessionConfigOption
 
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -496,8 +509,17 @@ func (v *NewSessionRequest) decodeJSON(d *wire.Decoder) {
 				v.SystemPrompt = new(SystemPrompt)
 				v.SystemPrompt.decodeJSON(d)
 			}
+		case "configOptions":
+			if !d.Once(&seen, 1<<4) {
+				continue
+			}
+			was := d.Try()
+			v.ConfigOptions = wire.SliceSkip(d, (*InitialSessionConfigOption).decodeJSON)
+			if d.Failed(was) {
+				v.ConfigOptions = []InitialSessionConfigOption{}
+			}
 		case "_meta":
-			if !d.Once(&seen, 1<<6) {
+			if !d.Once(&seen, 1<<7) {
 				continue
 			}
 			v.Meta = d.Meta()
@@ -506,7 +528,7 @@ func (v *NewSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "cwd", "additionalDirectories", "mcpServers", "systemPrompt")
+		d.MissingOf(start, 0x1&^seen, "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "configOptions")
 	}
 }
 
@@ -540,6 +562,12 @@ func (v *NewSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
+	if v.ConfigOptions != nil {
+		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+			return dst, wire.In("configOptions", err)
+		}
+		dst = append(dst, ',')
+	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -547,7 +575,7 @@ func (v *NewSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "_meta"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "configOptions", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -683,8 +711,24 @@ func (v *ForkSessionRequest) decodeJSON(d *wire.Decoder) {
 				v.SystemPrompt = new(SystemPrompt)
 				v.SystemPrompt.decodeJSON(d)
 			}
+		case "cursorId":
+			if !d.Once(&seen, 1<<5) {
+				continue
+			}
+			if !d.Null() {
+				v.CursorID = CursorID(d.ID())
+			}
+		case "configOptions":
+			if !d.Once(&seen, 1<<6) {
+				continue
+			}
+			was := d.Try()
+			v.ConfigOptions = wire.SliceSkip(d, (*InitialSessionConfigOption).decodeJSON)
+			if d.Failed(was) {
+				v.ConfigOptions = []InitialSessionConfigOption{}
+			}
 		case "_meta":
-			if !d.Once(&seen, 1<<7) {
+			if !d.Once(&seen, 1<<9) {
 				continue
 			}
 			v.Meta = d.Meta()
@@ -693,7 +737,7 @@ func (v *ForkSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt")
+		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "cursorId", "configOptions")
 	}
 }
 
@@ -728,6 +772,15 @@ func (v *ForkSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
+	if v.CursorID != "" {
+		dst = append(wire.AppendString(append(dst, `"cursorId":`...), string(v.CursorID)), ',')
+	}
+	if v.ConfigOptions != nil {
+		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+			return dst, wire.In("configOptions", err)
+		}
+		dst = append(dst, ',')
+	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -735,7 +788,7 @@ func (v *ForkSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "_meta"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "cursorId", "configOptions", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -799,8 +852,17 @@ func (v *ResumeSessionRequest) decodeJSON(d *wire.Decoder) {
 				v.SystemPrompt = new(SystemPrompt)
 				v.SystemPrompt.decodeJSON(d)
 			}
+		case "configOptions":
+			if !d.Once(&seen, 1<<6) {
+				continue
+			}
+			was := d.Try()
+			v.ConfigOptions = wire.SliceSkip(d, (*InitialSessionConfigOption).decodeJSON)
+			if d.Failed(was) {
+				v.ConfigOptions = []InitialSessionConfigOption{}
+			}
 		case "_meta":
-			if !d.Once(&seen, 1<<8) {
+			if !d.Once(&seen, 1<<9) {
 				continue
 			}
 			v.Meta = d.Meta()
@@ -809,7 +871,7 @@ func (v *ResumeSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "mcpServers", "replayFrom", "systemPrompt")
+		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "mcpServers", "replayFrom", "systemPrompt", "configOptions")
 	}
 }
 
@@ -853,6 +915,12 @@ func (v *ResumeSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
+	if v.ConfigOptions != nil {
+		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+			return dst, wire.In("configOptions", err)
+		}
+		dst = append(dst, ',')
+	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -860,7 +928,7 @@ func (v *ResumeSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "mcpServers", "replayFrom", "systemPrompt", "_meta"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "mcpServers", "replayFrom", "systemPrompt", "configOptions", "_meta"); err != nil {
 			return dst, err
 		}
 	}

@@ -68,8 +68,6 @@ type BackgroundToolCall struct {
 
 // BackgroundSubagent is a child session left to itself in which something runs,
 // or may run.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type BackgroundSubagent struct {
 	// The child session, known from a [SubagentUpdate].
 	SessionID SessionID
@@ -134,8 +132,6 @@ type RequiresActionStateUpdate struct {
 // StateUnknownUpdate reports that the agent can no longer tell whether work is
 // under way. Nothing has ended by that; the last state is merely no longer
 // certain.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type StateUnknownUpdate struct {
 	// All that runs in the background. Absent or null means not reported, an empty
 	// list that nothing runs; a list with a malformed item counts as not reported.

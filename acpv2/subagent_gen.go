@@ -10,8 +10,6 @@ import (
 
 // SubagentSessionCapabilities lists what the client may do to one child
 // session. What the agent advertises for ordinary sessions does not count here.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SubagentSessionCapabilities struct {
 	// Non-nil when the client may stop what the child is doing with
 	// session/cancel.
@@ -23,8 +21,6 @@ type SubagentSessionCapabilities struct {
 
 // SessionCancelCapabilities is a marker: where it is present, the client may
 // stop a child's work. The child itself lives on.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SessionCancelCapabilities struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -33,8 +29,6 @@ type SessionCancelCapabilities struct {
 // SubagentUpdate reports a child session that this session has created, before
 // anything else about it, or changes what is known of the child. Every client
 // has to understand it. Metadata is merged by its top-level keys.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SubagentUpdate struct {
 	// The child's session id, which marks everything that is about the child.
 	SessionID SessionID
@@ -69,8 +63,6 @@ type SubagentUpdate struct {
 // SessionMessage puts a message between two sessions into this session's
 // transcript, or changes the one with the same id. Absent metadata stays, null
 // clears it.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SessionMessage struct {
 	// The id of the message in this transcript.
 	MessageID MessageID
@@ -102,8 +94,6 @@ type SessionMessage struct {
 
 // SessionMessageChunk appends a block to a message between two sessions. Sender
 // and recipient are named by a [SessionMessage], before or after.
-//
-// Experimental: only in the unstable schema; it may change or go away.
 type SessionMessageChunk struct {
 	// The id of the message in this transcript.
 	MessageID MessageID

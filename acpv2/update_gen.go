@@ -30,7 +30,8 @@ type UpdateSessionNotification struct {
 // *[TerminalOutputChunk], *[PlanUpdate], *[PlanRemoved],
 // *[AvailableCommandsUpdate], *[ConfigOptionUpdate], *[SessionInfoUpdate],
 // *[UsageUpdate], *[Notice], *[CompactionUpdate], *[CompactionSummaryChunk],
-// *[SubagentUpdate], *[SessionMessage], *[SessionMessageChunk] and
+// *[SubagentUpdate], *[SessionMessage], *[SessionMessageChunk],
+// *[CursorUpdate], *[PromptSuggestionsUpdate], *[ReplayComplete] and
 // *[UnknownSessionUpdate].
 type SessionUpdate interface {
 	AppendJSON(dst []byte) ([]byte, error)
@@ -133,6 +134,14 @@ type Notice struct {
 	// More plain text; may be empty.
 	Description string
 
+	Meta    json.RawMessage // _meta: an object, or nil
+	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
+}
+
+// ReplayComplete ends the history that a resumed session is sent: what comes
+// before it is history, what comes after it is not. There is one for each
+// session/resume that asks for history, even if there is none.
+type ReplayComplete struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
@@ -399,6 +408,18 @@ func decodeSessionUpdateSpare(v *SessionUpdate, d *wire.Decoder, payload *Conten
 		*v = x
 	case "session_message_chunk":
 		x := new(SessionMessageChunk)
+		x.decodeJSON(d)
+		*v = x
+	case "cursor_update":
+		x := new(CursorUpdate)
+		x.decodeJSON(d)
+		*v = x
+	case "prompt_suggestions_update":
+		x := new(PromptSuggestionsUpdate)
+		x.decodeJSON(d)
+		*v = x
+	case "replay_complete":
+		x := new(ReplayComplete)
 		x.decodeJSON(d)
 		*v = x
 	default:
@@ -870,6 +891,62 @@ func (v Notice) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Notice) UnmarshalJSON(data []byte) error {
 	*v = Notice{}
+	return wire.Unmarshal(data, v.decodeJSON)
+}
+
+func (v *ReplayComplete) decodeJSON(d *wire.Decoder) {
+	seen := d.Opened(1 << 0)
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		switch string(k) {
+		case "_meta":
+			if !d.Once(&seen, 1<<2) {
+				continue
+			}
+			v.Meta = d.Meta()
+		case "sessionUpdate":
+			if !d.Once(&seen, 1<<0) {
+				continue
+			}
+			d.Tag("replay_complete")
+		default:
+			d.Keep(&v.Unknown)
+		}
+	}
+}
+
+// AppendJSON appends v with its discriminator to dst.
+func (v *ReplayComplete) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	dst, err := v.appendFields(append(dst, `{"sessionUpdate":"replay_complete",`...))
+	return wire.CloseObject(dst), err
+}
+
+// appendFields appends the members of v, each followed by a comma.
+func (v *ReplayComplete) appendFields(dst []byte) (_ []byte, err error) {
+	if len(v.Meta) > 0 {
+		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
+			return dst, wire.In("_meta", err)
+		}
+		dst = append(dst, ',')
+	}
+	if len(v.Unknown) > 0 {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "_meta", "sessionUpdate"); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+func (*ReplayComplete) isSessionUpdate() {}
+
+// MarshalJSON implements [json.Marshaler].
+func (v ReplayComplete) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *ReplayComplete) UnmarshalJSON(data []byte) error {
+	*v = ReplayComplete{}
 	return wire.Unmarshal(data, v.decodeJSON)
 }
 

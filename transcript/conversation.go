@@ -249,6 +249,8 @@ func (c *Conversation) fold(u acpv2.SessionUpdate) Change {
 		return c.applyCommands(u)
 	case *acpv2.SessionInfoUpdate:
 		return c.applyInfo(u)
+	case *acpv2.PromptSuggestionsUpdate, *acpv2.CursorUpdate, *acpv2.ReplayComplete:
+		return Change{} // about the session as it is connected, no part of what was said
 	case *acpv2.UnknownSessionUpdate:
 		return c.applyUnknown(u)
 	}

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/overlay"
 	"github.com/goacp/acp/internal/sample"
 )
 
@@ -76,12 +76,15 @@ func updateOf(t testing.TB, e Entry) string {
 
 func load(t testing.TB, file string) *sample.Schema {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "schema", file+".json"))
+	set, err := overlay.Read(filepath.Join("..", "schema"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	s, err := sample.Load(f)
+	data, err := set.Schema(file + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sample.Load(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,12 @@ import (
 type docs struct {
 	text map[string]string
 	used map[string]bool
+
+	inferred []string // sorted keys of which nobody has seen the schema
 }
+
+// inferredNote is the last sentence of what is said of those.
+const inferredNote = "Its shape is inferred from descriptions of the protocol and may be wrong."
 
 func loadDocs(path string) (*docs, error) {
 	data, err := os.ReadFile(path)
@@ -59,6 +64,9 @@ func (d *docs) get(version, key string) string {
 	for _, k := range []string{version + " " + key, "common " + key} {
 		if t, ok := d.text[k]; ok {
 			d.used[k] = true
+			if _, ok := slices.BinarySearch(d.inferred, key); ok {
+				t += " " + inferredNote
+			}
 			return t
 		}
 	}

@@ -121,7 +121,7 @@ func (m *model) perTagCodec(w *writer, t *goType) {
 	w.p("\tdst, err := (*%s)(v).appendFields(append(dst, %s...))", p.name, quote(fmt.Sprintf("{%q:%q,", v.union.key, v.tag)))
 	w.p("\treturn wire.CloseObject(dst), err\n}\n")
 	if v.union.inline {
-		w.p("func (v *%s) appendMembers(dst []byte) ([]byte, error) {", t.name)
+		w.p("func (v *%s) appendMembers(dst []byte%s) ([]byte, error) {", t.name, v.union.baseParam("_"))
 		w.p("\treturn (*%s)(v).appendFields(append(dst, %s...))\n}\n", p.name, quote(fmt.Sprintf("%q:%q,", v.union.key, v.tag)))
 		w.p("func (v *%s) knows(member string) bool { return member == %q || (*%s)(v).knows(member) }\n", t.name, v.union.key, p.name)
 	}
@@ -200,9 +200,9 @@ func (m *model) structEncoder(w *writer, t *goType) {
 	}
 	if inlineVariant {
 		if own == "" {
-			w.p("func (v *%s) appendMembers(dst []byte) ([]byte, error) { return v.appendFields(dst) }\n", t.name)
+			w.p("func (v *%s) appendMembers(dst []byte%s) ([]byte, error) { return v.appendFields(dst) }\n", t.name, t.variant.union.baseParam("_"))
 		} else {
-			w.p("func (v *%s) appendMembers(dst []byte) ([]byte, error) {\n\treturn v.appendFields(append(dst, %s...))\n}\n", t.name, quote(own))
+			w.p("func (v *%s) appendMembers(dst []byte%s) ([]byte, error) {\n\treturn v.appendFields(append(dst, %s...))\n}\n", t.name, t.variant.union.baseParam("_"), quote(own))
 		}
 	}
 	if inlineVariant || t.shared && !t.unknown {
@@ -215,7 +215,11 @@ func (m *model) structEncoder(w *writer, t *goType) {
 	}
 	if t.inline != nil {
 		w.p("\tif v.%s == nil {\n\t\treturn dst, wire.In(%q, wire.ErrNoValue)\n\t}", t.inline.field, t.inline.union.memberName())
-		w.p("\tif dst, err = v.%s.appendMembers(dst); err != nil {\n\t\treturn dst, err\n\t}", t.inline.field)
+		base := ""
+		if t.inline.union.severalOwners() {
+			base = m.baseKeys(t)
+		}
+		w.p("\tif dst, err = v.%s.appendMembers(dst%s); err != nil {\n\t\treturn dst, err\n\t}", t.inline.field, base)
 	}
 	if t.meta {
 		f := "AppendRawObject"

@@ -70,7 +70,7 @@ func (m *model) decodeBegin(w *writer, t *goType, s shape, required int) {
 	}
 	if t.inline != nil {
 		w.p("\towned := d.NotOwned() // the object is read more than once")
-		m.decodeInline(w, t.inline)
+		m.decodeInline(w, t, t.inline)
 		w.p("\td.Seek(start)")
 	}
 	if t.merged != "" {
@@ -210,13 +210,25 @@ func (m *model) seen(w *writer, bit int) {
 }
 
 // decodeInline reads the union that is flattened into the object at the cursor.
-func (m *model) decodeInline(w *writer, in *inlineUnion) {
+func (m *model) decodeInline(w *writer, t *goType, in *inlineUnion) {
 	u := in.union
 	args := ""
-	if u.catchAll != nil && u.owner != nil {
-		args = m.baseKeys(u.owner)
+	if u.catchAll != nil {
+		args = m.baseKeys(t)
 	}
 	w.p("\tdecode%s(&v.%s, d%s)", u.typ.name, in.field, args)
+}
+
+// severalOwners reports whether the union is flattened into objects of more than one type,
+// and has a catch-all: then each says which members are its own.
+func (u *union) severalOwners() bool { return u.inline && u.catchAll != nil && u.owner == nil }
+
+// baseParam is the parameter for those members.
+func (u *union) baseParam(name string) string {
+	if u.severalOwners() {
+		return ", " + name + " ...string"
+	}
+	return ""
 }
 
 // baseKeys lists the members of the struct around an inline union.

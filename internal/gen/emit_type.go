@@ -135,7 +135,7 @@ func (m *model) emitUnion(w *writer, t *goType) {
 		w.p("\tAppendJSON(dst []byte) ([]byte, error)")
 	}
 	if u.inline {
-		w.p("\tappendMembers(dst []byte) ([]byte, error)")
+		w.p("\tappendMembers(dst []byte%s) ([]byte, error)", u.baseParam("base"))
 		w.p("\tknows(member string) bool")
 	}
 	w.p("\tis%s()\n}\n", t.name)

@@ -231,7 +231,10 @@ func (m *model) catchAllCodec(w *writer, t *goType) {
 		if u.owner != nil {
 			base = m.baseKeys(u.owner)
 		}
-		w.p("func (v *%s) appendMembers(dst []byte) ([]byte, error) {", c.name)
+		if u.severalOwners() {
+			base = ", base..."
+		}
+		w.p("func (v *%s) appendMembers(dst []byte%s) ([]byte, error) {", c.name, u.baseParam("base"))
 		w.p("\tif err := wire.CheckVariant(v.Raw, %q, v.Type); err != nil {\n\t\treturn dst, err\n\t}", u.key)
 		w.p("\treturn wire.AppendMembers(dst, v.Raw%s)\n}\n", base)
 		w.p("func (*%s) knows(string) bool { return true }\n", c.name)

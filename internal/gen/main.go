@@ -1,5 +1,5 @@
 // Command gen writes packages acpv1 and acpv2, and what other packages list of them,
-// from the protocol's schemas.
+// from the protocol's schemas and the overlays beside them.
 //
 // Usage, in the module root:
 //
@@ -28,6 +28,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/goacp/acp/internal/overlay"
 )
 
 func main() {
@@ -67,8 +69,12 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if fs.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q", fs.Arg(0))
 	}
-	files, err := generate(filepath.Join(*root, "schema"))
+	schemas := filepath.Join(*root, "schema")
+	files, err := generate(schemas)
 	if err != nil {
+		return err
+	}
+	if files[path.Join("schema", sourceFile)], err = currentSource(schemas); err != nil {
 		return err
 	}
 	if *check {
@@ -84,20 +90,23 @@ func generate(schemas string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	set, err := overlay.Read(schemas)
+	if err != nil {
+		return nil, err
+	}
 	files := map[string][]byte{}
 	var models []*model
+	var errs []error
 	for _, v := range []struct {
 		name string
 		tab  *table
 	}{{"v1", tableV1()}, {"v2", tableV2()}} {
-		doc, err := loadDocument(filepath.Join(schemas, v.name+".unstable.json"))
+		doc, stable, err := documents(set, schemas, v.name)
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
-		stable, err := loadDocument(filepath.Join(schemas, v.name+".json"))
-		if err != nil {
-			return nil, err
-		}
+		dd.inferred = set.Inferred(v.name)
 		m, err := buildModel(v.name, doc, stable, v.tab, dd)
 		if err != nil {
 			return nil, err
@@ -107,6 +116,9 @@ func generate(schemas string) (map[string][]byte, error) {
 			return nil, err
 		}
 	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
 	if u := dd.unused(); len(u) > 0 {
 		return nil, fmt.Errorf("docs.txt entries never used: %s", strings.Join(u, ", "))
 	}
@@ -114,6 +126,34 @@ func generate(schemas string) (map[string][]byte, error) {
 		return nil, err
 	}
 	return files, errors.Join(emitRegistry(models, files), emitMonitored(models, files))
+}
+
+// currentSource returns SOURCE as it should be.
+func currentSource(schemas string) ([]byte, error) {
+	source, err := os.ReadFile(filepath.Join(schemas, sourceFile))
+	if err != nil {
+		return nil, err
+	}
+	set, err := overlay.Read(schemas)
+	if err != nil {
+		return nil, err
+	}
+	return withOverlays(source, set), nil
+}
+
+// documents returns the unstable and the stable schema of a version, overlays applied.
+func documents(set *overlay.Set, schemas, version string) (unstable, stable *document, err error) {
+	s, u, err := set.Schemas(version)
+	if err != nil {
+		return nil, nil, err
+	}
+	if stable, err = parseDocument(s); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(schemas, version+".json"), err)
+	}
+	if unstable, err = parseDocument(u); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(schemas, version+".unstable.json"), err)
+	}
+	return unstable, stable, nil
 }
 
 // generated reports whether the file at path is one of ours.

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
+
+	"github.com/goacp/acp/internal/overlay"
 )
 
 // A node is one JSON schema. Only the keywords the protocol's schemas use are
@@ -88,70 +89,27 @@ func (n *node) target() string {
 	return ""
 }
 
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// members splits a JSON object, keeping the order of its members.
-func members(raw json.RawMessage) ([]member, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	t, err := dec.Token()
-	if err != nil {
-		return nil, err
-	}
-	if t != json.Delim('{') {
-		return nil, fmt.Errorf("expected an object, found %v", t)
-	}
-	var out []member
-	for dec.More() {
-		k, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		var v json.RawMessage
-		if err := dec.Decode(&v); err != nil {
-			return nil, err
-		}
-		out = append(out, member{k.(string), v})
-	}
-	_, err = dec.Token()
-	return out, err
-}
-
-func loadDocument(path string) (*document, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	doc, err := parseDocument(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return doc, nil
-}
-
 func parseDocument(data []byte) (*document, error) {
-	ms, err := members(data)
+	ms, err := overlay.Members(data)
 	if err != nil {
 		return nil, err
 	}
 	doc := &document{byID: map[string]*node{}}
 	for _, m := range ms {
-		if m.name != "$defs" {
+		if m.Name != "$defs" {
 			continue // the envelope at the top is jsonrpc's business
 		}
-		defs, err := members(m.value)
+		defs, err := overlay.Members(m.Value)
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range defs {
-			n, err := parseNode(d.value)
+			n, err := parseNode(d.Value)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", d.name, err)
+				return nil, fmt.Errorf("%s: %w", d.Name, err)
 			}
-			doc.defs = append(doc.defs, def{d.name, n})
-			doc.byID[d.name] = n
+			doc.defs = append(doc.defs, def{d.Name, n})
+			doc.byID[d.Name] = n
 		}
 	}
 	if len(doc.defs) == 0 {
@@ -163,14 +121,14 @@ func parseDocument(data []byte) (*document, error) {
 const refPrefix = "#/$defs/"
 
 func parseNode(raw json.RawMessage) (*node, error) {
-	ms, err := members(raw)
+	ms, err := overlay.Members(raw)
 	if err != nil {
 		return nil, err
 	}
 	n := &node{}
 	for _, m := range ms {
-		if err := n.set(m.name, m.value); err != nil {
-			return nil, fmt.Errorf("%s: %w", m.name, err)
+		if err := n.set(m.Name, m.Value); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Name, err)
 		}
 	}
 	return n, nil
@@ -192,16 +150,16 @@ func (n *node) set(key string, v json.RawMessage) (err error) {
 		n.types = make([]string, 1)
 		return json.Unmarshal(v, &n.types[0])
 	case "properties":
-		var ms []member
-		if ms, err = members(v); err != nil {
+		var ms []overlay.Member
+		if ms, err = overlay.Members(v); err != nil {
 			return err
 		}
 		for _, m := range ms {
-			p, err := parseNode(m.value)
+			p, err := parseNode(m.Value)
 			if err != nil {
-				return fmt.Errorf("%s: %w", m.name, err)
+				return fmt.Errorf("%s: %w", m.Name, err)
 			}
-			n.props = append(n.props, prop{m.name, p})
+			n.props = append(n.props, prop{m.Name, p})
 		}
 	case "required":
 		return json.Unmarshal(v, &n.required)

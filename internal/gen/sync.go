@@ -10,7 +10,24 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/goacp/acp/internal/overlay"
 )
+
+// sourceFile says what the schemas and the overlays are.
+const sourceFile = "SOURCE"
+
+// withOverlays returns SOURCE with the lines of the overlays that there are.
+func withOverlays(source []byte, set *overlay.Set) []byte {
+	var out bytes.Buffer
+	for line := range bytes.Lines(source) {
+		if !bytes.Contains(line, []byte(" "+overlay.Dir+"/")) {
+			out.Write(line)
+		}
+	}
+	out.WriteString(set.Source())
+	return out.Bytes()
+}
 
 // sources maps the upstream files to ours.
 var sources = []struct{ upstream, ours string }{
@@ -63,7 +80,11 @@ func syncSchemas(dir, out string, w io.Writer) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(out, "SOURCE"), source.Bytes(), 0o644)
+	set, err := overlay.Read(out)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(out, sourceFile), append(source.Bytes(), set.Source()...), 0o644)
 }
 
 // upstreamVersion reads the version of the npm package that dir belongs to.
@@ -98,33 +119,33 @@ func strip(raw json.RawMessage) (json.RawMessage, error) {
 	default:
 		return raw, nil
 	}
-	ms, err := members(raw)
+	ms, err := overlay.Members(raw)
 	if err != nil {
 		return nil, err
 	}
-	ms = slices.DeleteFunc(ms, func(m member) bool { return slices.Contains(sentences, m.name) })
+	ms = slices.DeleteFunc(ms, func(m overlay.Member) bool { return slices.Contains(sentences, m.Name) })
 	for i := range ms {
-		switch ms[i].name {
+		switch ms[i].Name {
 		case "default", "const", "enum", "discriminator":
 			continue
 		case "properties", "$defs":
-			inner, err := members(ms[i].value)
+			inner, err := overlay.Members(ms[i].Value)
 			if err != nil {
 				return nil, err
 			}
 			for j := range inner {
-				if inner[j].value, err = strip(inner[j].value); err != nil {
+				if inner[j].Value, err = strip(inner[j].Value); err != nil {
 					return nil, err
 				}
 			}
-			ms[i].value = object(inner)
+			ms[i].Value = overlay.Object(inner)
 			continue
 		}
-		if ms[i].value, err = strip(ms[i].value); err != nil {
+		if ms[i].Value, err = strip(ms[i].Value); err != nil {
 			return nil, err
 		}
 	}
-	return object(ms), nil
+	return overlay.Object(ms), nil
 }
 
 func rawBytes(items []json.RawMessage) [][]byte {
@@ -133,18 +154,6 @@ func rawBytes(items []json.RawMessage) [][]byte {
 		out[i] = items[i]
 	}
 	return out
-}
-
-func object(ms []member) json.RawMessage {
-	out := []byte{'{'}
-	for i, m := range ms {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		k, _ := json.Marshal(m.name)
-		out = append(append(append(out, k...), ':'), m.value...)
-	}
-	return append(out, '}')
 }
 
 // A documentDiff says how a schema differs from an older one.

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"flag"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
 
+	"github.com/goacp/acp/internal/overlay"
 	"github.com/goacp/acp/internal/registry"
 	"github.com/goacp/acp/internal/sample"
 )
@@ -23,12 +23,15 @@ var profiles = []struct{ file, version string }{
 
 func load(t testing.TB, file string) *sample.Schema {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "schema", file+".json"))
+	set, err := overlay.Read(filepath.Join("..", "..", "schema"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	s, err := sample.Load(f)
+	data, err := set.Schema(file + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sample.Load(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +45,8 @@ var patched = map[string]map[string]bool{
 		"SessionInfoUpdate.title", "SessionInfoUpdate.updatedAt", "CompactionUpdate.summary", "CompactionUpdate.error", "CompactionUpdate._meta",
 		"SubagentUpdate.title", "SubagentUpdate.description", "SubagentUpdate.capabilities", "SubagentUpdate.state", "SubagentUpdate.cwd",
 		"SubagentUpdate.additionalDirectories", "SubagentUpdate._meta", "SessionMessage.senderSessionId", "SessionMessage.recipientSessionId",
-		"SessionMessage.senderMessageId", "SessionMessage.recipientMessageId", "SessionMessage.content", "SessionMessage._meta"),
+		"SessionMessage.senderMessageId", "SessionMessage.recipientMessageId", "SessionMessage.content", "SessionMessage._meta",
+		"CursorUpdate.capabilities", "CursorUpdate._meta"),
 	"v2": set("ToolCallUpdate.name", "ToolCallUpdate.title", "ToolCallUpdate.kind", "ToolCallUpdate.status", "ToolCallUpdate.content",
 		"ToolCallUpdate.locations", "ToolCallUpdate.capabilities", "ToolCallUpdate._meta", "UserMessage.content", "UserMessage._meta",
 		"AgentMessage.content", "AgentMessage._meta", "AgentThought.content", "AgentThought._meta", "TerminalUpdate.command",
@@ -51,7 +55,8 @@ var patched = map[string]map[string]bool{
 		"CompactionUpdate.summary", "CompactionUpdate.error", "CompactionUpdate._meta", "SubagentUpdate.title", "SubagentUpdate.description",
 		"SubagentUpdate.capabilities", "SubagentUpdate.state", "SubagentUpdate.cwd", "SubagentUpdate.additionalDirectories",
 		"SubagentUpdate._meta", "SessionMessage.senderSessionId", "SessionMessage.recipientSessionId", "SessionMessage.senderMessageId",
-		"SessionMessage.recipientMessageId", "SessionMessage.content", "SessionMessage._meta"),
+		"SessionMessage.recipientMessageId", "SessionMessage.content", "SessionMessage._meta",
+		"CursorUpdate.capabilities", "CursorUpdate._meta"),
 }
 
 // present lists other members whose empty value is sent.

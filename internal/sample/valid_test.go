@@ -4,23 +4,27 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goacp/acp/internal/overlay"
 )
 
 var schemaFiles = []string{"v1.json", "v1.unstable.json", "v2.json", "v2.unstable.json"}
 
 func loadFile(t *testing.T, file string) *Schema {
 	t.Helper()
-	f, err := os.Open("../../schema/" + file)
+	set, err := overlay.Read("../../schema")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	s, err := Load(f)
+	data, err := set.Schema(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Load(bytes.NewReader(data))
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}

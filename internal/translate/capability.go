@@ -45,6 +45,7 @@ func AgentCapabilitiesFromV1(c acpv1.AgentCapabilities) acpv2.AgentCapabilities 
 			Archive:               (*acpv2.SessionArchiveCapabilities)(s.Archive),
 			Status:                (*acpv2.SessionStatusCapabilities)(s.Status),
 			Title:                 (*acpv2.SessionTitleCapabilities)(s.Title),
+			Options:               (*acpv2.SessionOptionsCapabilities)(s.Options),
 			Meta:                  s.Meta,
 			Unknown:               without(s.Unknown, "mcp", "prompt"),
 		},
@@ -93,6 +94,7 @@ func AgentCapabilitiesToV1(c acpv2.AgentCapabilities) acpv1.AgentCapabilities {
 		Archive:               (*acpv1.SessionArchiveCapabilities)(s.Archive),
 		Status:                (*acpv1.SessionStatusCapabilities)(s.Status),
 		Title:                 (*acpv1.SessionTitleCapabilities)(s.Title),
+		Options:               (*acpv1.SessionOptionsCapabilities)(s.Options),
 		Meta:                  s.Meta,
 		Unknown:               without(s.Unknown, "list", "resume", "close"),
 	}
@@ -103,7 +105,7 @@ func promptFromV1(p acpv1.PromptCapabilities) *acpv2.PromptCapabilities {
 	if !p.Image && !p.Audio && !p.EmbeddedContext && !hasMembers(p.Meta, p.Unknown) {
 		return nil
 	}
-	v := &acpv2.PromptCapabilities{Meta: p.Meta, Unknown: p.Unknown}
+	v := &acpv2.PromptCapabilities{Meta: p.Meta, Unknown: without(p.Unknown, "skill")}
 	if p.Image {
 		v.Image = &acpv2.PromptImageCapabilities{}
 	}
@@ -146,10 +148,13 @@ func systemPromptCapabilitiesToV1(c acpv2.SessionSystemPromptCapabilities) acpv1
 }
 
 // ClientCapabilitiesFromV1 converts the capabilities of a client. Files,
-// terminals, plans with ids, subagents and the session extras of version 1 are
-// not negotiated in version 2 and are left out.
+// terminals, plans with ids, subagents and most session extras of version 1 are
+// not negotiated in version 2 and are left out; suggested prompts are.
 func ClientCapabilitiesFromV1(c acpv1.ClientCapabilities) acpv2.ClientCapabilities {
 	v := acpv2.ClientCapabilities{Meta: c.Meta, Unknown: c.Unknown}
+	if s := c.Session; s != nil && s.PromptSuggestions != nil {
+		v.Session = &acpv2.ClientSessionCapabilities{PromptSuggestions: pointed(s.PromptSuggestions, suggestionCapabilitiesFromV1)}
+	}
 	if a := c.Auth; a.Terminal || hasMembers(a.Meta, a.Unknown) {
 		v.Auth = &acpv2.ClientAuthCapabilities{Meta: a.Meta, Unknown: a.Unknown}
 		if a.Terminal {
@@ -177,7 +182,10 @@ func ClientCapabilitiesToV1(c acpv2.ClientCapabilities) acpv1.ClientCapabilities
 		Subagents: &acpv1.SubagentCapabilities{},
 		Plan:      &acpv1.PlanCapabilities{},
 		Meta:      c.Meta,
-		Unknown:   without(c.Unknown, "fs", "terminal", "session", "subagents", "plan"),
+		Unknown:   without(c.Unknown, "fs", "terminal", "subagents", "plan"),
+	}
+	if s := c.Session; s != nil {
+		v.Session.PromptSuggestions = pointed(s.PromptSuggestions, suggestionCapabilitiesToV1)
 	}
 	if a := c.Auth; a != nil {
 		v.Auth = acpv1.AuthCapabilities{Terminal: a.Terminal != nil, Meta: a.Meta, Unknown: a.Unknown}

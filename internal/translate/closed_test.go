@@ -21,6 +21,8 @@ func TestClosedUnions(t *testing.T) {
 		{"options", `{"sessionUpdate":"config_option_update","configOptions":[{"configId":"o","name":"O","type":"TYPE","x":1}]}`, "[]"},
 		{"summary", `{"sessionUpdate":"compaction_summary_chunk","compactionId":"c","content":{"type":"TYPE","x":1}}`, said},
 		{"message of a session", `{"sessionUpdate":"session_message","messageId":"m","content":[{"type":"TYPE","x":1}]}`, said},
+		{"cursor", `{"sessionUpdate":"cursor_update","cursorId":"u","anchor":{"type":"TYPE","x":1}}`, ""},
+		{"suggestion", `{"sessionUpdate":"prompt_suggestions_update","suggestions":[{"prompt":[{"type":"TYPE","x":1}]}]}`, `"suggestions":[]`},
 		{"chunk of a session", `{"sessionUpdate":"session_message_chunk","messageId":"m","content":{"type":"TYPE","x":1}}`, said},
 	} {
 		for _, typ := range []string{"chart", "_chart"} {

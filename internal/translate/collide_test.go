@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/long"
+	"github.com/goacp/acp/internal/overlay"
 	"github.com/goacp/acp/internal/sample"
 )
 
@@ -37,8 +37,12 @@ func memberNames(t *testing.T) []string {
 			}
 		}
 	}
+	set, err := overlay.Read(filepath.Join("..", "..", "schema"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, version := range []string{"v1", "v2"} {
-		data, err := os.ReadFile(filepath.Join("..", "..", "schema", version+".unstable.json"))
+		data, err := set.Schema(version + ".unstable.json")
 		if err != nil {
 			t.Fatal(err)
 		}

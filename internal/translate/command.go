@@ -16,7 +16,7 @@ func CommandsFromV1(list []acpv1.AvailableCommand) []acpv2.AvailableCommand {
 	})
 }
 
-// CommandsToV1 converts a list of commands. A command of a kind that this
+// CommandsToV1 converts a list of commands. A skill becomes a command. One of a kind that this
 // library does not know keeps its name and description, an input of such a kind
 // is left out: version 1 knows one kind of either.
 func CommandsToV1(list []acpv2.AvailableCommand) []acpv1.AvailableCommand {
@@ -28,6 +28,8 @@ func CommandsToV1(list []acpv2.AvailableCommand) []acpv1.AvailableCommand {
 				v.Input = &acpv1.UnstructuredCommandInput{Hint: in.Hint, Meta: in.Meta, Unknown: in.Unknown}
 			}
 			return v, true
+		case *acpv2.Skill:
+			return acpv1.AvailableCommand{Name: c.Name, Description: c.Description, Meta: c.Meta, Unknown: without(c.Unknown, "input")}, true
 		case *acpv2.UnknownAvailableCommand:
 			return acpv1.AvailableCommand{Name: c.Name, Description: c.Description}, true
 		}

@@ -52,7 +52,8 @@ func textFromV1(b *acpv1.TextContent) *acpv2.TextContent {
 }
 
 // ContentToV1 converts one content block; nil stays nil. The icons of a
-// resource link, and a size beyond 63 bits, have no form in version 1.
+// resource link, and a size beyond 63 bits, have no form in version 1. A skill
+// becomes the text of a command, which is what version 1 lists skills as.
 func ContentToV1(b acpv2.ContentBlock) acpv1.ContentBlock {
 	switch b := b.(type) {
 	case *acpv2.TextContent:
@@ -73,6 +74,8 @@ func ContentToV1(b acpv2.ContentBlock) acpv1.ContentBlock {
 	case *acpv2.EmbeddedResource:
 		return &acpv1.EmbeddedResource{Resource: resourceToV1(b.Resource),
 			Annotations: annotationsToV1(b.Annotations), Meta: b.Meta, Unknown: b.Unknown}
+	case *acpv2.SkillReference:
+		return &acpv1.TextContent{Text: "/" + b.Name, Meta: b.Meta}
 	case *acpv2.UnknownContentBlock:
 		return &acpv1.UnknownContentBlock{Type: b.Type, Raw: b.Raw}
 	}
@@ -82,8 +85,13 @@ func ContentToV1(b acpv2.ContentBlock) acpv1.ContentBlock {
 // closed returns content that an agent has said for clients of version 1. In the place of a kind that
 // version 1 does not have there is a text which says so.
 func closed(b acpv2.ContentBlock) acpv2.ContentBlock {
-	if u, ok := b.(*acpv2.UnknownContentBlock); ok && !isOwn(u.Type) {
-		return &acpv2.TextContent{Text: "[content of the unknown type " + strings.ToValidUTF8(u.Type[:min(len(u.Type), 100)], "") + "]"}
+	switch u := b.(type) {
+	case *acpv2.SkillReference:
+		return &acpv2.TextContent{Text: "/" + u.Name, Meta: u.Meta}
+	case *acpv2.UnknownContentBlock:
+		if !isOwn(u.Type) {
+			return &acpv2.TextContent{Text: "[content of the unknown type " + strings.ToValidUTF8(u.Type[:min(len(u.Type), 100)], "") + "]"}
+		}
 	}
 	return b
 }

@@ -55,13 +55,17 @@
 // session/status; that a cost is withdrawn; that metadata is cleared or merged by key; an
 // empty cursor.
 //
-// Capabilities, sign-in and commands: the metadata of the markers of version 2
+// Cursors: one with an anchor of an unknown kind, which is left out. Suggested prompts: one with
+// content of an unknown kind or a skill, which is left out. The end of a replay, which is the
+// answer to session/load. That a tool call is about another session.
+//
+// Capabilities, sign-in and commands: a skill's path, and that it is a skill; the metadata of the markers of version 2
 // where version 1 has booleans; a variable of a terminal sign-in that is set twice,
 // and its metadata; a command or an input of an unknown kind, except its name and
 // description.
 //
-// Notices, compactions, subagents and messages between sessions are left out
-// for clients that do not advertise them.
+// Notices, compactions, subagents, messages between sessions, suggested prompts and cursors are
+// left out for clients that do not advertise them.
 //
 // # What version 2 cannot say
 //

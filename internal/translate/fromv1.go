@@ -113,6 +113,10 @@ func (f *FromV1) Append(dst []acpv2.SessionUpdate, u acpv1.SessionUpdate) []acpv
 		return append(dst, new(SessionMessageFromV1(*u)))
 	case *acpv1.SessionMessageChunk:
 		return append(dst, new(SessionMessageChunkFromV1(*u)))
+	case *acpv1.PromptSuggestionsUpdate:
+		return append(dst, new(SuggestionsFromV1(*u)))
+	case *acpv1.CursorUpdate:
+		return append(dst, new(CursorFromV1(*u)))
 	case *acpv1.UnknownSessionUpdate:
 		if _, known := updatesOfV2[u.Type]; !known {
 			dst = append(dst, &acpv2.UnknownSessionUpdate{Type: u.Type, Raw: u.Raw})

@@ -182,7 +182,11 @@ func TestFromV1(t *testing.T) {
 }
 
 // everything is what a client of version 2 is told to advertise.
-var everything = ClientCapabilitiesToV1(acpv2.ClientCapabilities{})
+var everything = func() acpv1.ClientCapabilities {
+	c := ClientCapabilitiesToV1(acpv2.ClientCapabilities{})
+	c.Session.PromptSuggestions, c.Session.Cursors = &acpv1.PromptSuggestionsCapabilities{}, &acpv1.SessionCursorsCapabilities{}
+	return c
+}()
 
 func v1Chunk(kind, id, text string) string {
 	return `{"sessionUpdate":"` + kind + `","content":{"type":"text","text":"` + text + `"},"messageId":"` + id + `"}`

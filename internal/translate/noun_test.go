@@ -6,12 +6,12 @@ import (
 	"errors"
 	"flag"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/overlay"
 	"github.com/goacp/acp/internal/sample"
 )
 
@@ -19,12 +19,15 @@ var perNoun = flag.Int("values", 300, "random values of each noun")
 
 func load(t testing.TB, file string) *sample.Schema {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "schema", file+".unstable.json"))
+	set, err := overlay.Read(filepath.Join("..", "..", "schema"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	s, err := sample.Load(f)
+	data, err := set.Schema(file + ".unstable.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sample.Load(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,6 +220,9 @@ func contentFits(b acpv1.ContentBlock) bool {
 }
 
 func contentKept(b acpv2.ContentBlock) bool {
+	if _, skill := b.(*acpv2.SkillReference); skill {
+		return false
+	}
 	l, ok := b.(*acpv2.ResourceLink)
 	return !ok || l.Icons == nil && (l.Size == nil || *l.Size < 1<<63)
 }
@@ -295,6 +301,16 @@ func stateKept(s acpv2.StateUpdate) bool {
 	return true
 }
 
+func suggestionsFit(u acpv1.PromptSuggestionsUpdate) bool {
+	return all(func(s acpv1.PromptSuggestion) bool { return all(contentFits)(s.Prompt) })(u.Suggestions)
+}
+
+func suggestionsKept(u acpv2.PromptSuggestionsUpdate) bool {
+	return all(func(s acpv2.PromptSuggestion) bool {
+		return all(func(b acpv2.ContentBlock) bool { return closed(b) == b && contentKept(b) })(s.Prompt)
+	})(u.Suggestions)
+}
+
 func summaryFits(u acpv1.CompactionUpdate) bool { return all(contentFits)(u.Summary.Or(nil)) }
 
 func summaryKept(u acpv2.CompactionUpdate) bool { return all(contentKept)(u.Summary.Or(nil)) }
@@ -326,6 +342,9 @@ func answerKept(r acpv2.CreateElicitationResponse) bool {
 }
 
 func clientKept(c acpv2.ClientCapabilities) bool {
+	if s := c.Session; s != nil && (s.PromptSuggestions == nil || s.Commands != nil || hasMembers(s.Meta, s.Unknown)) {
+		return false
+	}
 	a := c.Auth
 	return a == nil || (a.Terminal != nil || hasMembers(a.Meta, a.Unknown)) && (a.Terminal == nil || !hasMembers(a.Terminal.Meta, a.Terminal.Unknown))
 }
@@ -395,6 +414,17 @@ func nouns() []noun {
 			always(CompactionChunkFromV1), always(CompactionChunkToV1),
 			func(c acpv1.CompactionSummaryChunk) bool { return contentFits(c.Content) },
 			func(c acpv2.CompactionSummaryChunk) bool { return contentKept(c.Content) }),
+		both("PromptSuggestionsUpdate", "PromptSuggestionsUpdate", object_[acpv1.PromptSuggestionsUpdate](), object_[acpv2.PromptSuggestionsUpdate](),
+			always(SuggestionsFromV1), always(SuggestionsToV1), suggestionsFit, suggestionsKept),
+		both("CursorUpdate", "CursorUpdate", object_[acpv1.CursorUpdate](), object_[acpv2.CursorUpdate](),
+			always(CursorFromV1), always(CursorToV1), nil, nil),
+		both("SessionOptionsRequest", "SessionOptionsRequest", object_[acpv1.SessionOptionsRequest](), object_[acpv2.SessionOptionsRequest](),
+			always(OptionsRequestFromV1), always(OptionsRequestToV1), nil, nil),
+		both("InitialSessionConfigOption", "InitialSessionConfigOption", object_[acpv1.InitialSessionConfigOption](), object_[acpv2.InitialSessionConfigOption](),
+			inList(InitialOptionsFromV1), inList(InitialOptionsToV1), nil, func(o acpv2.InitialSessionConfigOption) bool {
+				_, unknown := o.Value.(*acpv2.UnknownSessionConfigOptionValue)
+				return !unknown
+			}),
 		both("Notice", "Notice", object_[acpv1.Notice](), object_[acpv2.Notice](), always(NoticeFromV1), always(NoticeToV1), nil, nil),
 		both("SessionInfoUpdate", "SessionInfoUpdate", object_[acpv1.SessionInfoUpdate](), object_[acpv2.SessionInfoUpdate](),
 			always(SessionInfoUpdateFromV1), always(SessionInfoUpdateToV1), nil, func(u acpv2.SessionInfoUpdate) bool { return string(u.Meta) != "null" }),

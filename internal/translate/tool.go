@@ -72,6 +72,8 @@ func ToolContentFromV1(list []acpv1.ToolCallContent) []acpv2.ToolCallContent {
 			return DiffFromV1(c)
 		case *acpv1.Terminal:
 			return &acpv2.Terminal{TerminalID: acpv2.TerminalID(c.TerminalID), Meta: c.Meta, Unknown: c.Unknown}
+		case *acpv1.SessionReference:
+			return &acpv2.SessionReference{SessionID: acpv2.SessionID(c.SessionID), Meta: c.Meta, Unknown: c.Unknown}
 		case *acpv1.UnknownToolCallContent:
 			return &acpv2.UnknownToolCallContent{Type: c.Type, Raw: c.Raw}
 		}

@@ -141,6 +141,14 @@ func (t *ToV1) advertised(dst []acpv1.SessionUpdate, u acpv2.SessionUpdate) []ac
 			c.Content = closed(c.Content)
 			return append(dst, new(SessionMessageChunkToV1(c)))
 		}
+	case *acpv2.PromptSuggestionsUpdate:
+		if session != nil && session.PromptSuggestions != nil {
+			return append(dst, new(SuggestionsToV1(*u)))
+		}
+	case *acpv2.CursorUpdate:
+		if session != nil && session.Cursors != nil && placed(u) {
+			return append(dst, new(CursorToV1(*u)))
+		}
 	case *acpv2.UnknownSessionUpdate:
 		if _, known := updatesOfV1[u.Type]; !known && isOwn(u.Type) {
 			return append(dst, &acpv1.UnknownSessionUpdate{Type: u.Type, Raw: u.Raw})

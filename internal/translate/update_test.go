@@ -57,6 +57,10 @@ func kept1(u acpv1.SessionUpdate) bool {
 		return u.MessageID != "" && contentFits(u.Content)
 	case *acpv1.AgentThoughtChunk:
 		return u.MessageID != "" && contentFits(u.Content)
+	case *acpv1.PromptSuggestionsUpdate:
+		return suggestionsFit(*u) && suggestionsKept(SuggestionsFromV1(*u))
+	case *acpv1.CursorUpdate:
+		return placed(new(CursorFromV1(*u)))
 	case *acpv1.UserMessageChunk:
 		return u.MessageID != "" && contentFits(u.Content)
 	case *acpv1.ToolCall, *acpv1.ToolCallUpdate, *acpv1.CurrentModeUpdate, *acpv1.ConfigOptionUpdate:
@@ -192,6 +196,8 @@ func TestToolCalls(t *testing.T) {
 			switch b := b.(type) {
 			case *acpv1.Diff:
 				exact = exact && b.OldText == nil && !strings.ContainsAny(b.NewText, "\x00") && b.Path != "" && b.Path != "/"
+			case *acpv1.SessionReference:
+				exact = false // never sent to clients of version 1
 			case *acpv1.Content:
 				exact = exact && contentFits(b.Content)
 			}

@@ -50,6 +50,9 @@ var texts2 = map[string]sample{
 	"subagent_update":       `>{"sessionUpdate":"subagent_update","sessionId":"s","title":"word","state":{"state":"running"}}`,
 	"session_message":       `>{"sessionUpdate":"session_message","messageId":"m","senderSessionId":"s","content":[{"type":"text","text":"word"}]}`,
 	"session_message_chunk": `>{"sessionUpdate":"session_message_chunk","messageId":"m","content":{"type":"text","text":"word"}}`,
+	"prompt_suggestions_update": `>{"sessionUpdate":"prompt_suggestions_update","suggestions":[{"prompt":[{"type":"text","text":"word"}]}]}`,
+	"cursor_update":             `>{"sessionUpdate":"cursor_update","cursorId":"u","capabilities":{"fork":{}},"anchor":{"type":"user_message","messageId":"m","position":"before"}}`,
+	"replay_complete":           `>{"sessionUpdate":"replay_complete"}`,
 }
 
 // texts1 has a sample of every update of version 1.
@@ -74,6 +77,8 @@ var texts1 = map[string]sample{
 	"subagent_update":           `>{"sessionUpdate":"subagent_update","sessionId":"s","title":"word"}`,
 	"session_message":           `>{"sessionUpdate":"session_message","messageId":"m","content":[{"type":"text","text":"word"}]}`,
 	"session_message_chunk":     `>{"sessionUpdate":"session_message_chunk","messageId":"m","content":{"type":"text","text":"word"}}`,
+	"prompt_suggestions_update": `>{"sessionUpdate":"prompt_suggestions_update","suggestions":[{"prompt":[{"type":"text","text":"word"}]}]}`,
+	"cursor_update":             `>{"sessionUpdate":"cursor_update","cursorId":"u","capabilities":{"fork":{}},"anchor":{"type":"user_message","messageId":"m","position":"before"}}`,
 }
 
 // decode returns the updates of a sample, and which of them it is a sample of.

@@ -318,7 +318,8 @@ func (j *journal) write(batch []item) {
 // said reports whether an item is part of what is said in a session.
 func said(it *item) bool {
 	switch it.update.(type) {
-	case *acpv2.ConfigOptionUpdate, *acpv2.AvailableCommandsUpdate, *acpv2.SessionInfoUpdate, *acpv2.UsageUpdate, acpv2.StateUpdate:
+	case *acpv2.ConfigOptionUpdate, *acpv2.AvailableCommandsUpdate, *acpv2.SessionInfoUpdate, *acpv2.UsageUpdate, acpv2.StateUpdate,
+		*acpv2.PromptSuggestionsUpdate, *acpv2.CursorUpdate, *acpv2.ReplayComplete:
 		return false
 	}
 	return true

@@ -16,6 +16,9 @@ func TestUpdates(t *testing.T) {
 		"config_option_update":      "agents announce options when the session opens",
 		"session_info_update":       "a title alone is nothing to keep",
 		"usage_update":              "an empty context alone is nothing to keep",
+		"prompt_suggestions_update": "a suggestion alone is nothing to keep",
+		"cursor_update":             "a position alone is nothing to keep",
+		"replay_complete":           "the end of a replay alone is nothing to keep",
 	}
 	updatetest.Check(t, silent, func(t *testing.T, us []acpv2.SessionUpdate) string {
 		text := ""

@@ -65,8 +65,40 @@ func Rename(u acp.SessionUpdate, id func(Space, string) string) acp.SessionUpdat
 		return &c
 	case *acpv2.PlanUpdate:
 		return withPlanID(v, id)
+	case *acpv2.CursorUpdate:
+		c := *v
+		c.Anchor = renameAnchor(c.Anchor, id)
+		return &c
 	}
 	return u
+}
+
+// renameAnchor replaces the id of what a cursor is beside. The ids of cursors are the agent's, and left alone: they are
+// given back to it.
+func renameAnchor(a acpv2.CursorAnchor, id func(Space, string) string) acpv2.CursorAnchor {
+	message := func(in Space, m acpv2.CursorMessageAnchor) *acpv2.CursorMessageAnchor {
+		m.MessageID = acp.MessageID(id(in, string(m.MessageID)))
+		return &m
+	}
+	switch a := a.(type) {
+	case *acpv2.CursorUserMessageAnchor:
+		return (*acpv2.CursorUserMessageAnchor)(message(User, acpv2.CursorMessageAnchor(*a)))
+	case *acpv2.CursorAgentMessageAnchor:
+		return (*acpv2.CursorAgentMessageAnchor)(message(Agent, acpv2.CursorMessageAnchor(*a)))
+	case *acpv2.CursorAgentThoughtAnchor:
+		return (*acpv2.CursorAgentThoughtAnchor)(message(Thought, acpv2.CursorMessageAnchor(*a)))
+	case *acpv2.CursorSessionMessageAnchor:
+		return (*acpv2.CursorSessionMessageAnchor)(message(Message, acpv2.CursorMessageAnchor(*a)))
+	case *acpv2.CursorToolCallAnchor:
+		c := *a
+		c.ToolCallID = acp.ToolCallID(id(Call, string(c.ToolCallID)))
+		return &c
+	case *acpv2.CursorCompactionAnchor:
+		c := *a
+		c.CompactionID = acpv2.CompactionID(id(Compaction, string(c.CompactionID)))
+		return &c
+	}
+	return a
 }
 
 // withID returns u, which is v, or a copy of it with its own id replaced.

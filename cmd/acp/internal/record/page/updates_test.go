@@ -29,6 +29,9 @@ func TestUpdates(t *testing.T) {
 		"available_commands_update": "the frames have them",
 		"config_option_update":      "the frames have them",
 		"session_info_update":       "the list of sessions has the title",
+		"prompt_suggestions_update": "the frames have them",
+		"cursor_update":             "the frames have them",
+		"replay_complete":           "the frames have them",
 	}
 	updatetest.Check(t, ignored, func(t *testing.T, us []acpv2.SessionUpdate) string {
 		c := transcript.New(transcript.Config{})

@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"maps"
 	"testing"
 
 	"github.com/goacp/acp/acpv2"
@@ -17,6 +18,12 @@ func TestUpdates(t *testing.T) {
 		"available_commands_update": "what could be typed is not part of what was said",
 		"config_option_update":      "settings are not part of what was said",
 	}
+	aside := map[string]string{
+		"prompt_suggestions_update": "what could be said is not part of what was said",
+		"cursor_update":             "what could be done is not part of what was said",
+		"replay_complete":           "a document has no replay",
+	}
+	maps.Copy(ignored, aside)
 	for _, f := range []Format{Markdown, HTML, Text} {
 		t.Run(string(f), func(t *testing.T) {
 			updatetest.Check(t, ignored, func(t *testing.T, us []acpv2.SessionUpdate) string {
@@ -33,7 +40,7 @@ func TestUpdates(t *testing.T) {
 		})
 	}
 	t.Run(string(JSON), func(t *testing.T) {
-		updatetest.Check(t, nil, func(t *testing.T, us []acpv2.SessionUpdate) string {
+		updatetest.Check(t, aside, func(t *testing.T, us []acpv2.SessionUpdate) string {
 			c := transcript.New(transcript.Config{})
 			for _, u := range us {
 				c.Apply(u)

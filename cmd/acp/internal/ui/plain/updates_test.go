@@ -22,6 +22,9 @@ func TestUpdates(t *testing.T) {
 		"session_info_update":       "the title is of use in lists of sessions",
 		"usage_update":              "/usage writes it",
 		"compaction_summary_chunk":  "what the agent remembers is its own",
+		"prompt_suggestions_update": "lines that are written cannot be withdrawn",
+		"cursor_update":             "nothing can be forked here",
+		"replay_complete":           "the history is there",
 		"session_message":           "what agents say to each other is theirs",
 		"session_message_chunk":     "what agents say to each other is theirs",
 	}

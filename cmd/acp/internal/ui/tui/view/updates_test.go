@@ -16,6 +16,9 @@ var notInTranscript = map[string]string{
 	"config_option_update":      "the line at the bottom and the list of options show it",
 	"session_info_update":       "the title of the window shows it",
 	"usage_update":              "the line at the bottom shows it",
+	"prompt_suggestions_update": "no part of what was said",
+	"cursor_update":             "says what can be done, not what was said",
+	"replay_complete":           "the history is there",
 }
 
 // TestUpdates: every update changes what is drawn, or is listed as one that does not.
