@@ -256,7 +256,7 @@ func TestClientLane(t *testing.T) {
 			t.Errorf("%v: lane %q, want %q", v.Type(), got, want)
 		}
 	}
-	if found != 41 {
+	if found != 43 {
 		t.Errorf("%d messages have a lane of their own", found)
 	}
 	v1 := &acpv1.ElicitationSessionScope{SessionID: id}

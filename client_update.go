@@ -21,8 +21,8 @@ type Update struct {
 	// plan is called "plan", and modes are an option.
 	Update SessionUpdate
 	// Created reports that the update is the first of the session that names its
-	// message, tool call, terminal, plan, compaction or subagent: later ones add to
-	// it or change it. The session remembers the last 256 of these; if an older one
+	// message, tool call, terminal, plan, compaction, subagent or cursor: later ones
+	// add to it or change it. The session remembers the last 256 of these; if an older one
 	// is named again, that counts as the first time. A plan that was removed is
 	// forgotten. It is false for all other updates.
 	Created bool
@@ -119,6 +119,7 @@ const (
 	aboutCompaction
 	aboutSubagent
 	aboutSessionMessage
+	aboutCursor
 )
 
 // describeUpdate returns the discriminator of an update, and the sort and the id of
@@ -171,6 +172,12 @@ func describeUpdate(u SessionUpdate) (kind string, about updateSubject, id strin
 		return "usage_update", aboutNothing, ""
 	case *Notice:
 		return "notice", aboutNothing, ""
+	case *acpv2.CursorUpdate:
+		return "cursor_update", aboutCursor, string(u.CursorID)
+	case *acpv2.PromptSuggestionsUpdate:
+		return "prompt_suggestions_update", aboutNothing, ""
+	case *acpv2.ReplayComplete:
+		return "replay_complete", aboutNothing, ""
 	case *acpv2.UnknownSessionUpdate:
 		return u.Type, aboutNothing, ""
 	}

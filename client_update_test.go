@@ -19,7 +19,7 @@ import (
 func TestUpdateKind(t *testing.T) {
 	const members = `"messageId":"m","toolCallId":"c","terminalId":"t","planId":"p","compactionId":"k","sessionId":"s","state":"idle",
 		"plan":{"type":"items","planId":"p","entries":[]},"availableCommands":[],"configOptions":[],"used":1,"size":2,"message":"n",
-		"severity":"info","title":"n","status":"running","data":"eA==","name":"n","noticeId":"n"`
+		"severity":"info","title":"n","status":"running","data":"eA==","name":"n","noticeId":"n","cursorId":"u","suggestions":[]`
 	kinds := acpv2.Updates()
 	kinds["_example.com/x"] = false
 	for kind := range kinds {

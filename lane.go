@@ -59,6 +59,8 @@ func laneOfV1(params any) string {
 		return string(p.SessionID)
 	case *acpv1.UnarchiveSessionRequest:
 		return string(p.SessionID)
+	case *acpv1.SessionOptionsRequest:
+		return string(p.SessionID)
 	case *acpv1.SessionStatusRequest:
 		return string(p.SessionID)
 	case *acpv1.SetSessionTitleRequest:
@@ -119,6 +121,8 @@ func laneOfV2(params any) string {
 	case *acpv2.ArchiveSessionRequest:
 		return string(p.SessionID)
 	case *acpv2.UnarchiveSessionRequest:
+		return string(p.SessionID)
+	case *acpv2.SessionOptionsRequest:
 		return string(p.SessionID)
 	case *acpv2.SessionStatusRequest:
 		return string(p.SessionID)

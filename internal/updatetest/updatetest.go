@@ -47,9 +47,9 @@ var texts2 = map[string]sample{
 	"compaction_summary_chunk": `{"sessionUpdate":"compaction_update","compactionId":"k","status":"in_progress"}
 >{"sessionUpdate":"compaction_summary_chunk","compactionId":"k","content":{"type":"text","text":"word","annotations":{"priority":1}}}
 {"sessionUpdate":"compaction_update","compactionId":"k","status":"completed"}`,
-	"subagent_update":       `>{"sessionUpdate":"subagent_update","sessionId":"s","title":"word","state":{"state":"running"}}`,
-	"session_message":       `>{"sessionUpdate":"session_message","messageId":"m","senderSessionId":"s","content":[{"type":"text","text":"word"}]}`,
-	"session_message_chunk": `>{"sessionUpdate":"session_message_chunk","messageId":"m","content":{"type":"text","text":"word"}}`,
+	"subagent_update":           `>{"sessionUpdate":"subagent_update","sessionId":"s","title":"word","state":{"state":"running"}}`,
+	"session_message":           `>{"sessionUpdate":"session_message","messageId":"m","senderSessionId":"s","content":[{"type":"text","text":"word"}]}`,
+	"session_message_chunk":     `>{"sessionUpdate":"session_message_chunk","messageId":"m","content":{"type":"text","text":"word"}}`,
 	"prompt_suggestions_update": `>{"sessionUpdate":"prompt_suggestions_update","suggestions":[{"prompt":[{"type":"text","text":"word"}]}]}`,
 	"cursor_update":             `>{"sessionUpdate":"cursor_update","cursorId":"u","capabilities":{"fork":{}},"anchor":{"type":"user_message","messageId":"m","position":"before"}}`,
 	"replay_complete":           `>{"sessionUpdate":"replay_complete"}`,

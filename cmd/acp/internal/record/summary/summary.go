@@ -120,6 +120,12 @@ func update(kind string, u []byte) string {
 		s = count(frame.Find(u, "availableCommands")) + " commands"
 	case "config_option_update":
 		s = count(frame.Find(u, "configOptions")) + " options"
+	case "prompt_suggestions_update":
+		s = count(frame.Find(u, "suggestions")) + " suggestions"
+	case "cursor_update":
+		s = join(frame.Member(u, "cursorId"), join(frame.Member(u, "anchor", "position"), frame.Member(u, "anchor", "type")))
+	case "replay_complete":
+		s = "that was the history"
 	default:
 		s = block(frame.Find(u, "content"))
 	}
