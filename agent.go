@@ -83,6 +83,14 @@ type Agent struct {
 	// Advertised: nothing.
 	Cancel func(ctx context.Context, s *AgentSession)
 
+	// Steer is called with a message that the client wants to be part of the turn that
+	// runs, and returns what became of it. Its request waits for that. Nil leaves such
+	// messages to [BusySteer].
+	//
+	// Advertised: steering, the extension "_session/steering" of the most used agents.
+	// BusySteer advertises it, too.
+	Steer func(ctx context.Context, s *AgentSession, r *SteerRequest) (SteerOutcome, error)
+
 	// CancelGrace is how long a cancelled hook may take to return; 0 means 5 s.
 	CancelGrace time.Duration
 
@@ -358,6 +366,11 @@ const (
 	// BusySteer hands it to the running turn, which receives it from
 	// [Turn.Steering]. In version 1 its request is answered when that turn ends.
 	// If the turn does not receive it, it becomes the next turn.
+	//
+	// A client may also send the extension request "_session/steering", which the
+	// agent advertises. It is answered when the turn receives the message, or has
+	// ended without it: then the client sends it as a prompt. Accept sees such a
+	// message as it sees a prompt, Received does not.
 	BusySteer
 )
 

@@ -386,36 +386,17 @@ func checkContent(blocks []ContentBlock, can PromptContent) error {
 	return nil
 }
 
-// admit waits until a prompt may become part of the conversation, and returns its
-// turn. If the prompt has been handed to the turn that runs, admit returns that one as
-// running instead.
-func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlock, meta json.RawMessage) (t, running *Turn, err error) {
-	defer func() {
-		if err != nil {
-			c.refuse(id, jsonrpc.RequestFrom(ctx))
-		}
-	}()
+// enter finds the prompt of a request in the queue of its session, and refuses what may not wait there. before is how
+// many prompts are ahead of it.
+func (c *AgentConn) enter(ctx context.Context, id SessionID, blocks []ContentBlock, meta json.RawMessage) (own *Turn, before int, err error) {
 	a := c.agent.Load()
-	s, ok := c.Session(id)
-	if !ok {
-		return nil, nil, SessionNotFound(id)
-	}
-	s.flush() // a client that prompts it knows its id
-	if err := checkContent(blocks, a.Content); err != nil {
-		return nil, nil, err
-	}
-	if !isClosed(s.ready) {
-		select {
-		case <-s.ready: // its history is being replayed
-		case <-s.ctx.Done():
-			return nil, nil, SessionNotFound(id)
-		case <-ctx.Done():
-			return nil, nil, context.Cause(ctx)
-		}
+	s, err := c.sessionFor(ctx, id, blocks)
+	if err != nil {
+		return nil, 0, err
 	}
 	p, before := c.find(id, jsonrpc.RequestFrom(ctx))
 	if p == nil {
-		return nil, nil, context.Cause(ctx)
+		return nil, 0, context.Cause(ctx)
 	}
 	p.req.AfterAnswer(func() {
 		if p.forget() {
@@ -425,43 +406,91 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	if before > 0 {
 		switch {
 		case a.Busy == BusyReject:
-			return nil, nil, busy("another prompt of the session is running")
+			return nil, 0, busy("another prompt of the session is running")
 		case before > a.MaxHeld || c.crowded():
-			return nil, nil, busy("too many prompts are waiting")
+			return nil, 0, busy("too many prompts are waiting")
 		}
 	}
-	own := newTurn(ctx, s, p, blocks, meta)
-	begun, accepted := false, false // accepted by the Accept hook
+	return newTurn(ctx, s, p, blocks, meta), before, nil
+}
+
+// sessionFor returns the session that a message of the user is for, once its history has been replayed.
+func (c *AgentConn) sessionFor(ctx context.Context, id SessionID, blocks []ContentBlock) (*AgentSession, error) {
+	s, ok := c.Session(id)
+	if !ok {
+		return nil, SessionNotFound(id)
+	}
+	s.flush() // a client that prompts it knows its id
+	if err := checkContent(blocks, c.agent.Load().Content); err != nil {
+		return nil, err
+	}
+	if isClosed(s.ready) {
+		return s, nil
+	}
+	select {
+	case <-s.ready: // its history is being replayed
+		return s, nil
+	case <-s.ctx.Done():
+		return nil, SessionNotFound(id)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// admit waits until a prompt may become part of the conversation, and returns its
+// turn. If the prompt has been handed to the turn that runs, admit returns that one as
+// running instead.
+func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlock, meta json.RawMessage) (t, running *Turn, err error) {
 	defer func() {
-		if !begun {
-			own.stopSending(errNotBegun)
+		if err != nil {
+			c.refuse(id, jsonrpc.RequestFrom(ctx))
 		}
 	}()
+	own, before, err := c.enter(ctx, id, blocks, meta)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer own.unlessBegun(&t)
 	if err := c.receive(own); err != nil {
 		return nil, nil, err
 	}
-	if before > 0 && a.Busy == BusySteer {
+	accepted := false // by the Accept hook
+	if before > 0 && c.agent.Load().Busy == BusySteer {
 		if running, accepted, err = c.steer(own); running != nil || err != nil {
 			return nil, running, err
 		}
 	}
+	t, err = c.begin(own, accepted)
+	return t, nil, err
+}
+
+// unlessBegun ends a turn that was not admitted.
+func (t *Turn) unlessBegun(admitted **Turn) {
+	if *admitted == nil {
+		t.stopSending(errNotBegun)
+	}
+}
+
+// begin waits until a prompt is the first of its session, and has it become part of the conversation.
+func (c *AgentConn) begin(own *Turn, accepted bool) (*Turn, error) {
+	a, p := c.agent.Load(), own.p
 	if !isClosed(p.first) {
 		select {
 		case <-p.first:
 		case <-p.ctx.Done():
-			return nil, nil, p.refusal()
+			return nil, p.refusal()
 		}
 	}
 	c.mu.Lock()
 	p.begin()
 	c.mu.Unlock()
-	begun = true
 	asked := false // stays so only if Accept ends its goroutine
 	defer func() {
 		if !asked {
 			own.leave()
 		}
 	}()
+	var err error
 	if a.Accept != nil && !accepted && own.ctx.Err() == nil {
 		err = c.guard("Accept", func() error { return a.Accept(&own.ctx, own) })
 	}
@@ -473,9 +502,9 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	}
 	if err != nil {
 		own.leave()
-		return nil, nil, err
+		return nil, err
 	}
-	return own, nil, nil
+	return own, nil
 }
 
 // receive calls the Received hook, if there is one, after the calls for the prompts

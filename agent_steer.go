@@ -1,5 +1,14 @@
 package acp
 
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
 // A steer is how prompts reach a turn that runs. The session's mu guards what is not a channel.
 type steer struct {
 	prompts chan []ContentBlock // nil if nobody steers
@@ -88,4 +97,124 @@ func (c *AgentConn) steer(own *Turn) (t *Turn, accepted bool, err error) {
 	}
 	t.offered()
 	return nil, accepted, nil
+}
+
+// A SteerRequest is a message of the user for the turn that runs: see [Agent.Steer].
+type SteerRequest struct {
+	// Prompt is the message.
+	Prompt []ContentBlock
+	// Begin says that the agent is to begin a turn with the message if none runs.
+	Begin bool
+	// Meta is _meta of the request, or nil.
+	Meta json.RawMessage
+}
+
+// queues puts a prompt into its session's queue, or a message for the turn that runs,
+// which must not overtake the prompts before it.
+func (c *AgentConn) queues(id SessionID, req *jsonrpc.Request) error {
+	if req.Method == methodSteering && c.agent.Load().Steer != nil {
+		return nil
+	}
+	return c.arrived(id, req)
+}
+
+// steering handles a message for the turn that runs.
+func (c *AgentConn) steering(ctx context.Context, id SessionID, blocks []ContentBlock, meta json.RawMessage) (*steeringResult, error) {
+	var said steeringMeta
+	if len(meta) > 0 && json.Unmarshal(meta, &said) != nil {
+		return nil, invalidParams("_meta.steering", "not an object")
+	}
+	idle := said.Steering.IdleBehavior
+	if idle != nil && *idle != idlePromptRequired {
+		return nil, invalidParams("_meta.steering.idleBehavior", "unknown")
+	}
+	r := &SteerRequest{Prompt: blocks, Begin: idle == nil, Meta: meta}
+	var outcome SteerOutcome
+	var err error
+	if hook := c.agent.Load().Steer; hook != nil {
+		outcome, err = c.steerThrough(ctx, id, r)
+	} else {
+		outcome, err = c.steerTurn(ctx, id, r)
+	}
+	if errors.Is(err, ErrCancelled) {
+		return nil, jsonrpc.ErrRequestCancelled
+	}
+	if err != nil {
+		return nil, err
+	}
+	res := &steeringResult{Outcome: outcome}
+	if outcome == SteerPromptRequired {
+		res.Reason = "noRunningTurn"
+	}
+	return res, nil
+}
+
+// steerThrough calls the Steer hook.
+func (c *AgentConn) steerThrough(ctx context.Context, id SessionID, r *SteerRequest) (outcome SteerOutcome, err error) {
+	s, err := c.sessionFor(ctx, id, r.Prompt)
+	if err != nil {
+		return "", err
+	}
+	err = c.guard("Steer", func() (err error) {
+		outcome, err = c.agent.Load().Steer(ctx, s, r)
+		return err
+	})
+	return outcome, err
+}
+
+// steerTurn hands a message to the turn that runs, under BusySteer.
+func (c *AgentConn) steerTurn(ctx context.Context, id SessionID, r *SteerRequest) (_ SteerOutcome, err error) {
+	var begun *Turn
+	defer func() {
+		if begun == nil {
+			c.refuse(id, jsonrpc.RequestFrom(ctx)) // it must not be in the way of the prompt that it becomes
+		}
+	}()
+	own, before, err := c.enter(ctx, id, r.Prompt, r.Meta)
+	if err != nil {
+		return "", err
+	}
+	defer own.unlessBegun(&begun)
+	accepted := false
+	if before > 0 {
+		var running *Turn
+		if running, accepted, err = c.steer(own); err != nil {
+			return "", err
+		}
+		if running != nil {
+			defer running.offered()
+			_, err = running.said(r.Prompt)
+			return SteerInjected, err
+		}
+		if own.p.ctx.Err() != nil {
+			return "", own.p.refusal()
+		}
+	}
+	if !r.Begin {
+		return SteerPromptRequired, nil
+	}
+	if err := c.receive(own); err != nil {
+		return "", err
+	}
+	t, err := c.begin(own, accepted)
+	if err != nil {
+		return "", err
+	}
+	begun = t
+	return SteerStartedNewTurn, c.runLater(ctx, t)
+}
+
+// said sends a prompt that the turn has taken, where there are updates for that.
+func (t *Turn) said(blocks []ContentBlock) (MessageID, error) {
+	s := t.session
+	id := s.nextMessage()
+	if !s.c.peer.Load().proto.states() {
+		return id, nil // its client shows it
+	}
+	message := &UserMessage{MessageID: id, Content: acpv2.Set(blocks)}
+	err := t.Send(message)
+	if errors.Is(err, ErrTurnEnded) {
+		err = s.Send(message) // it was taken all the same
+	}
+	return id, err
 }

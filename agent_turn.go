@@ -185,6 +185,32 @@ func (t *Turn) sendPrompt() error {
 	return nil
 }
 
+// runLater runs a turn once the request that has begun it is answered: its end is an update, if anything.
+func (c *AgentConn) runLater(ctx context.Context, t *Turn) error {
+	c.mu.Lock()
+	t.p.answer()
+	c.mu.Unlock()
+	started := make(chan struct{})
+	release, ok := c.hold()
+	if !ok {
+		t.leave()
+		return jsonrpc.ErrClosed
+	}
+	req := jsonrpc.RequestFrom(ctx)
+	// A client that closes its end still reads: the turn has the grace of version 1,
+	// where it is a request.
+	over := req.Continue(t.p.cancel)
+	go func() {
+		defer release()
+		defer over()
+		<-started
+		// Updates report the outcome to the client.
+		_ = c.run(t, func(outcome) { over(); release() })
+	}()
+	req.AfterAnswer(func() { close(started) })
+	return nil
+}
+
 // finish ends the turn, and returns how. Nothing can be sent through it any more, and
 // tool calls that it left open are reported as cancelled.
 func (t *Turn) finish(o outcome) outcome {

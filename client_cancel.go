@@ -64,6 +64,7 @@ func (s *ClientSession) cancel(ctx context.Context, aim func() bool) error {
 		if !aim() {
 			return false
 		}
+		s.steering.cancels++
 		for _, r := range s.replies { // before the agent can answer
 			if r.call.sent() {
 				r.stop.cancelling.Store(true)

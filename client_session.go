@@ -54,6 +54,7 @@ type ClientSession struct {
 	withdrawn time.Time // when all that were asked were last
 	prompted  uint64    // makes up ids of the user's messages
 	sent      uint64    // prompts that went out
+	steering  clientSteering
 	modesV1   clientModesV1
 }
 
@@ -164,6 +165,9 @@ func (s *ClientSession) emit(ctx context.Context, u *Update) {
 		s.state.apply(u.Update)
 	}
 	u.Replayed = s.replay.until != clientLive && !u.Synthetic
+	if !isText {
+		s.noticeSteering(u)
+	}
 	if u.Replayed && s.replay.begins {
 		s.replay.begins, u.Restarts = false, true
 	}

@@ -40,7 +40,8 @@ type Update struct {
 	Restarts bool
 	// Synthetic reports that the agent sent no such update, because version 1 has
 	// none: the user's message and the running state when a prompt is sent, and
-	// the idle state at its end.
+	// the idle state at its end. So is the message of [ClientSession.Steer] of an
+	// agent of either version that does not send it.
 	Synthetic bool
 
 	// V1 or V2 is the message the update came in, or nil.

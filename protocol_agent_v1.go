@@ -25,7 +25,7 @@ func (p *agentV1) states() bool { return false }
 func (p *agentV1) preempt(c *AgentConn, req *jsonrpc.Request) error {
 	switch r := req.Params.(type) {
 	case *acpv1.PromptRequest:
-		return c.arrived(SessionID(r.SessionID), req)
+		return c.queues(SessionID(r.SessionID), req)
 	case *acpv1.CancelNotification:
 		c.cancelled(SessionID(r.SessionID), req)
 	}
@@ -61,7 +61,7 @@ func (p *agentV1) initialized(meta json.RawMessage) ([]byte, error) {
 		AgentInfo:         translate.ImplementationToV1(a.Info),
 		AgentCapabilities: caps,
 		AuthMethods:       translate.AuthMethodsToV1(p.c.authMethods()),
-		Meta:              meta,
+		Meta:              a.advertiseSteering(meta),
 	}).AppendJSON(nil)
 }
 
@@ -241,6 +241,11 @@ func saysCommands(u SessionUpdate) bool {
 
 func (p *agentV1) registerInSession(mux *jsonrpc.Mux) {
 	acpv1.MethodSessionPrompt.Handle(mux, p.prompt)
+	if p.c.agent.Load().steers() {
+		steeringV1.Handle(mux, func(ctx context.Context, r *acpv1.PromptRequest) (*steeringResult, error) {
+			return p.c.steering(ctx, SessionID(r.SessionID), translate.BlocksFromV1(r.Prompt), r.Meta)
+		})
+	}
 	acpv1.NotificationSessionCancel.Handle(mux, func(ctx context.Context, r *acpv1.CancelNotification) error {
 		return p.c.cancel(ctx, SessionID(r.SessionID))
 	})

@@ -18,7 +18,7 @@ func (p *agentV2) states() bool { return true }
 func (p *agentV2) preempt(c *AgentConn, req *jsonrpc.Request) error {
 	switch r := req.Params.(type) {
 	case *acpv2.PromptRequest:
-		return c.arrived(r.SessionID, req)
+		return c.queues(r.SessionID, req)
 	case *acpv2.CancelSessionNotification:
 		c.cancelled(r.SessionID, req)
 	}
@@ -58,7 +58,8 @@ func (p *agentV2) initialized(meta json.RawMessage) ([]byte, error) {
 	}
 	mark(&caps.Providers, a.ListProviders != nil)
 	return (&acpv2.InitializeResponse{
-		ProtocolVersion: acpv2.Version, Info: a.Info, Capabilities: caps, AuthMethods: p.c.authMethods(), Meta: meta,
+		ProtocolVersion: acpv2.Version, Info: a.Info, Capabilities: caps, AuthMethods: p.c.authMethods(),
+		Meta: a.advertiseSteering(meta),
 	}).AppendJSON(nil)
 }
 
@@ -175,6 +176,11 @@ func (p *agentV2) resume(ctx context.Context, r *acpv2.ResumeSessionRequest) (*a
 
 func (p *agentV2) registerInSession(mux *jsonrpc.Mux) {
 	acpv2.MethodSessionPrompt.Handle(mux, p.prompt)
+	if p.c.agent.Load().steers() {
+		steeringV2.Handle(mux, func(ctx context.Context, r *acpv2.PromptRequest) (*steeringResult, error) {
+			return p.c.steering(ctx, r.SessionID, r.Prompt, r.Meta)
+		})
+	}
 	acpv2.NotificationSessionCancel.Handle(mux, func(ctx context.Context, r *acpv2.CancelSessionNotification) error {
 		return p.c.cancel(ctx, r.SessionID)
 	})
@@ -224,35 +230,12 @@ func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.Pr
 	}
 	if running != nil {
 		defer running.offered()
-		id := running.session.nextMessage()
-		message := &UserMessage{MessageID: id, Content: acpv2.Set(r.Prompt)}
-		if err = running.Send(message); errors.Is(err, ErrTurnEnded) {
-			err = running.session.Send(message) // it was taken all the same
-		}
+		id, err := running.said(r.Prompt)
 		return &acpv2.PromptResponse{MessageID: id}, err
 	}
-	c := p.c
-	c.mu.Lock()
-	t.p.answer()
-	c.mu.Unlock()
-	started := make(chan struct{})
-	release, ok := c.hold()
-	if !ok {
-		t.leave()
-		return nil, jsonrpc.ErrClosed
+	if err := p.c.runLater(ctx, t); err != nil {
+		return nil, err
 	}
-	req := jsonrpc.RequestFrom(ctx)
-	// A client that closes its end still reads: the turn has the grace of version 1,
-	// where it is a request.
-	over := req.Continue(t.p.cancel)
-	go func() {
-		defer release()
-		defer over()
-		<-started
-		// Updates report the outcome to the client.
-		_ = c.run(t, func(outcome) { over(); release() })
-	}()
-	req.AfterAnswer(func() { close(started) })
 	return &acpv2.PromptResponse{MessageID: t.message}, nil
 }
 
