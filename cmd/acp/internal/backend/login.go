@@ -110,7 +110,7 @@ func (h *Host) loginFor(ctx context.Context, cause error) error {
 		var alone []Method // that do not need the user
 		var missing []string
 		for _, m := range methods {
-			switch d := Describe(m); d.Kind {
+			switch d := h.describe(m); d.Kind {
 			case MethodAgent:
 				alone = append(alone, d)
 			case MethodEnv:
@@ -179,14 +179,19 @@ func (h *Host) login(ctx context.Context, id acp.AuthMethodID, cause error) erro
 	if i < 0 {
 		return &AuthError{Agent: h.name(), Methods: methods, Err: cause, Reason: fmt.Sprintf("it has no way to log in that is called %q; it has %s", id, labels(methods))}
 	}
-	d := Describe(methods[i])
-	h.note(Note{Kind: NoteLogin, Text: "logging in: " + d.label()})
+	d := h.describe(methods[i])
+	text := "logging in: " + d.label()
+	if run := d.Command(); run != "" {
+		text += ", which runs " + run
+	}
+	h.note(Note{Kind: NoteLogin, Text: text})
 	fail := func(err error) error {
 		return exitcode.With(exitcode.Auth, fmt.Errorf("login of %s by %s: %w", h.name(), d.label(), err))
 	}
-	switch m := methods[i].(type) {
-	case *acp.AuthMethodTerminal:
-		if err := h.terminalLogin(ctx, m); err != nil {
+	switch d.Kind {
+	case MethodTerminal:
+		standard, _ := methods[i].(*acp.AuthMethodTerminal)
+		if err := h.terminalLogin(ctx, standard, d.Run); err != nil {
 			return fail(err)
 		}
 		if err := h.restart(ctx, nil); err != nil {
@@ -219,6 +224,16 @@ func (h *Host) login(ctx context.Context, id acp.AuthMethodID, cause error) erro
 	h.logins++
 	h.mu.Unlock()
 	return nil
+}
+
+// describe is [Describe] for this host. A command that cannot be run here, because there is no terminal or the agent
+// is elsewhere, does not count: the agent may log in without it.
+func (h *Host) describe(m acp.AuthMethod) Method {
+	d := Describe(m)
+	if d.Run != nil && (h.cfg.Front.RunInTerminal == nil || h.cfg.Agent.Command == "") {
+		d.Kind, d.Run = MethodAgent, nil
+	}
+	return d
 }
 
 func labels(methods []acp.AuthMethod) string {
@@ -264,8 +279,9 @@ func (h *Host) fresh(d Method) map[string]string {
 	return env
 }
 
-// terminalLogin runs the agent's program for a login in the user's terminal.
-func (h *Host) terminalLogin(ctx context.Context, m *acp.AuthMethodTerminal) error {
+// terminalLogin runs the agent's program for a login in the user's terminal, or the command
+// that the agent describes if other is not nil.
+func (h *Host) terminalLogin(ctx context.Context, m *acp.AuthMethodTerminal, other *Login) error {
 	run := h.cfg.Front.RunInTerminal
 	if run == nil || h.cfg.Agent.Command == "" {
 		return errors.New("it needs a terminal, and there is none")
@@ -275,18 +291,26 @@ func (h *Host) terminalLogin(ctx context.Context, m *acp.AuthMethodTerminal) err
 	if err != nil {
 		return err
 	}
-	for _, v := range m.Env {
-		env = append(env, v.Name+"="+v.Value)
+	path, args := t.Path, slices.Clone(t.Args)
+	if other != nil {
+		path, args = other.Command, other.Args
+		for _, name := range slices.Sorted(maps.Keys(other.Env)) {
+			env = append(env, name+"="+other.Env[name])
+		}
+	} else {
+		args = append(args, m.Args...)
+		for _, v := range m.Env {
+			env = append(env, v.Name+"="+v.Value)
+		}
 	}
 	env = process.Unmarked(env) // a browser that a login opens is the user's, even in a process tree of another program
-	path := t.Path
 	if strings.ContainsAny(path, "/"+string(filepath.Separator)) && !filepath.IsAbs(path) {
 		path = filepath.Join(t.Dir, path)
 	}
 	if path, err = process.LookPath(path, env); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, path, append(slices.Clone(t.Args), m.Args...)...)
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.Env = t.Dir, env
 	return run(ctx, cmd)
 }

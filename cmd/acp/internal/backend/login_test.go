@@ -52,6 +52,27 @@ func TestLogin(t *testing.T) {
 			c.Front.RunInTerminal = runHere
 			c.Agent.Auth = "setup"
 		}, "heard hi with ", ""},
+		{"a command in the metadata", "needs-described", func(t *testing.T, c *Config) {
+			var said notes
+			c.Front.Note = said.add
+			c.Front.RunInTerminal = func(ctx context.Context, cmd *exec.Cmd) error {
+				text := strings.Join(said.text(NoteLogin), "\n")
+				if !strings.Contains(text, "logging in: setup (Set up), which runs ") || !strings.HasSuffix(text, " --setup") {
+					t.Errorf("it runs before the user sees it: %q", text)
+				}
+				return cmd.Run()
+			}
+			c.Front.ChooseLogin = func(_ context.Context, _ acp.Implementation, methods []acp.AuthMethod) (acp.AuthMethodID, error) {
+				if d := Describe(methods[0]); d.Kind != MethodTerminal || !strings.HasSuffix(d.Command(), " --setup") {
+					t.Errorf("%+v", d)
+				}
+				return Describe(methods[0]).ID, nil
+			}
+		}, "heard hi with ", ""},
+		{"a command in the metadata, without a terminal", "needs-described", nil, "heard hi with ", ""}, // the agent itself does it
+		{"a command in the metadata, not chosen", "needs-described", func(t *testing.T, c *Config) {
+			c.Front.RunInTerminal = func(context.Context, *exec.Cmd) error { t.Error("it runs"); return nil }
+		}, "", "run acp auth login child"},
 		{"terminal, at the prompt, kept", "needs-terminal at-prompt keeps", func(_ *testing.T, c *Config) {
 			c.Front.RunInTerminal = runHere
 			c.Agent.Auth = "setup"
@@ -127,7 +148,7 @@ func TestTerminalLoginEnvironment(t *testing.T) {
 			Cwd:   home,
 			Front: Frontend{RunInTerminal: func(_ context.Context, cmd *exec.Cmd) error { got = cmd; return nil }},
 		}}
-		err := h.terminalLogin(t.Context(), &acp.AuthMethodTerminal{Args: []string{"--setup"}, Env: []acp.EnvVariable{{Name: "OF_METHOD", Value: "set"}}})
+		err := h.terminalLogin(t.Context(), &acp.AuthMethodTerminal{Args: []string{"--setup"}, Env: []acp.EnvVariable{{Name: "OF_METHOD", Value: "set"}}}, nil)
 		if err != nil {
 			t.Fatalf("login environment %v: %v", login, err)
 		}
@@ -148,5 +169,25 @@ func TestTerminalLoginEnvironment(t *testing.T) {
 		if has := slices.Contains(got.Env, "OF_LOGIN=yes"); has != login {
 			t.Errorf("login environment %v: that of the login shell is there: %v", login, has)
 		}
+	}
+}
+
+// TestLoginCommand: a command is shown whole, on one line, or it is not run; the standard's way is better.
+func TestLoginCommand(t *testing.T) {
+	for _, tt := range []struct{ meta, want string }{
+		{`{"terminal-auth":{"command":"/bin/claude","args":["--cli","auth login"],"label":"Login"}}`, `/bin/claude --cli 'auth login'`},
+		{`{"terminal-auth":{"command":"a\u001b[31m\nb"}}`, `'a\u{1b}[31m\u{a}b'`},
+		{`{"terminal-auth":{"command":"a","args":["` + strings.Repeat("x", maxLogin) + `"]}}`, ""},
+		{`{"terminal-auth":{"command":"a","env":{"A=B":"x"}}}`, ""},
+		{`{"terminal-auth":{"command":7}}`, ""}, {`{"terminal-auth":true}`, ""}, {`{"terminal-auth":{"args":["x"]}}`, ""}, {`{}`, ""}, {``, ""}, {`[`, ""},
+	} {
+		d := Describe(&acp.AuthMethodAgent{MethodID: "m", Meta: json.RawMessage(tt.meta)})
+		if got := d.Command(); got != tt.want || (d.Run != nil) != (d.Kind == MethodTerminal) || (got == "") != (d.Run == nil) {
+			t.Errorf("%.100s: %q, %s; want %q", tt.meta, got, d.Kind, tt.want)
+		}
+	}
+	d := Describe(&acp.AuthMethodTerminal{MethodID: "m", Meta: json.RawMessage(`{"terminal-auth":{"command":"x"}}`)})
+	if d.Kind != MethodTerminal || d.Run != nil {
+		t.Errorf("%+v", d)
 	}
 }

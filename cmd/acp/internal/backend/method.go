@@ -3,9 +3,11 @@ package backend
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
@@ -28,6 +30,59 @@ type Method struct {
 	Description string
 	Vars        []EnvVar // that must be set, of MethodEnv
 	Link        string   // where to get their values, or ""
+
+	// Run is the command that a terminal login of MethodTerminal runs, if it is not the
+	// agent's own program; or nil. What is shown of it is [Method.Command].
+	Run *Login
+}
+
+// A Login is a command that logs in, as an agent describes it in the metadata of a method.
+// It is run only if the user chooses the method.
+type Login struct {
+	Command string
+	Args    []string
+	Env     map[string]string
+}
+
+// Command returns the command line that the user's terminal runs, for people, or "".
+func (d Method) Command() string {
+	if d.Run == nil {
+		return ""
+	}
+	return safetext.VisibleLine(roster.Join(append([]string{d.Run.Command}, d.Run.Args...)), maxLogin)
+}
+
+// maxLogin bounds the command line of a login, in bytes. A longer one cannot be shown whole,
+// so it is not run.
+const maxLogin = 1000
+
+// loginOf reads terminal-auth in the metadata of a method, as agents of version 1 give it to
+// clients that declare it; nil if there is none that can be shown.
+func loginOf(meta json.RawMessage) *Login {
+	var m struct {
+		Auth json.RawMessage `json:"terminal-auth"`
+	}
+	if json.Unmarshal(meta, &m) != nil || len(m.Auth) == 0 {
+		return nil
+	}
+	run := new(Login)
+	if json.Unmarshal(m.Auth, run) != nil || run.Command == "" {
+		return nil
+	}
+	size := len(run.Command)
+	for _, s := range run.Args {
+		size += len(s) + len(" ''")
+	}
+	for k, v := range run.Env {
+		size += len(k) + len(v)
+		if k == "" || strings.ContainsAny(k, "=\x00") {
+			return nil
+		}
+	}
+	if size > maxLogin/2 {
+		return nil
+	}
+	return run
 }
 
 // An EnvVar is a variable that a login needs.
@@ -42,7 +97,11 @@ type EnvVar struct {
 func Describe(m acp.AuthMethod) Method {
 	switch m := m.(type) {
 	case *acp.AuthMethodAgent:
-		return Method{ID: m.MethodID, Kind: MethodAgent, Name: m.Name, Description: m.Description}
+		d := Method{ID: m.MethodID, Kind: MethodAgent, Name: m.Name, Description: m.Description}
+		if d.Run = loginOf(m.Meta); d.Run != nil {
+			d.Kind = MethodTerminal
+		}
+		return d
 	case *acp.AuthMethodTerminal:
 		return Method{ID: m.MethodID, Kind: MethodTerminal, Name: m.Name, Description: m.Description}
 	case *acpv2.UnknownAuthMethod:

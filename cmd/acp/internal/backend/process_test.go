@@ -84,7 +84,7 @@ func beAgent(words string) {
 			return errAuth
 		case is("needs-env"):
 			return errAuth // until it is told
-		case is("needs-terminal"):
+		case is("needs-terminal"), is("needs-described"):
 			if _, err := os.Stat(filepath.Join(dir, "login")); err != nil {
 				return errAuth
 			}
@@ -157,6 +157,10 @@ func beAgent(words string) {
 	case is("needs-terminal"):
 		a.AuthMethods = []acp.AuthMethod{&acp.AuthMethodTerminal{MethodID: "setup", Name: "Set up", Args: []string{"--setup"},
 			Env: []acp.EnvVariable{{Name: "ACP_HOST_TEST_KEY", Value: "k1"}}}}
+	}
+	if is("needs-described") {
+		meta, _ := json.Marshal(map[string]any{"terminal-auth": map[string]any{"command": os.Args[0], "args": []string{"--setup"}, "env": map[string]string{"X": "1"}, "label": "Set up"}})
+		a.AuthMethods = []acp.AuthMethod{&acp.AuthMethodAgent{MethodID: "setup", Name: "Set up", Meta: meta}}
 	}
 	if a.AuthMethods != nil {
 		a.Login = func(_ context.Context, _ *acp.AgentConn, id acp.AuthMethodID) error {

@@ -193,6 +193,9 @@ func (o *Options) choose(methods []acp.AuthMethod) (acp.AuthMethodID, error) {
 	for i, m := range methods {
 		d := backend.Describe(m)
 		fmt.Fprintf(a.Err, "%d. %s  %s\n", i+1, ids[i], safetext.Line(d.Name+"  "+d.Description, 120))
+		if run := d.Command(); run != "" {
+			fmt.Fprintf(a.Err, "   It runs %s\n", run)
+		}
 	}
 	fmt.Fprint(a.Err, "Which one? ")
 	line, err := bufio.NewReader(a.In).ReadString('\n')
@@ -243,6 +246,7 @@ type Method struct {
 	Variables   []string `json:"variables,omitempty"`
 	Missing     []string `json:"missing,omitempty"` // required variables that are not set
 	Link        string   `json:"link,omitempty"`
+	Command     string   `json:"command,omitempty"` // what a terminal login runs, if it is not the agent's own program
 }
 
 // status prints the state of the login and the ways to log in.
@@ -255,7 +259,7 @@ func (o *Options) status(ctx context.Context, h *backend.Host, agent string) err
 	}
 	for _, m := range conn.AuthMethods() {
 		d := backend.Describe(m)
-		out := Method{ID: string(d.ID), Kind: string(d.Kind), Name: d.Name, Description: d.Description, Link: d.Link, Missing: h.MissingVars(d)}
+		out := Method{ID: string(d.ID), Kind: string(d.Kind), Name: d.Name, Description: d.Description, Link: d.Link, Missing: h.MissingVars(d), Command: d.Command()}
 		for _, v := range d.Vars {
 			out.Variables = append(out.Variables, v.Name)
 		}
@@ -281,6 +285,9 @@ func (o *Options) status(ctx context.Context, h *backend.Host, agent string) err
 		fmt.Fprintf(w, "method    %s  %s: %s\n", line(m.ID), m.Kind, line(m.Name))
 		if m.Description != "" {
 			fmt.Fprintf(w, "          %s\n", line(m.Description))
+		}
+		if m.Command != "" {
+			fmt.Fprintf(w, "          runs %s\n", m.Command)
 		}
 		if len(m.Missing) > 0 {
 			fmt.Fprintf(w, "          not set: %s\n", line(strings.Join(m.Missing, ", ")))

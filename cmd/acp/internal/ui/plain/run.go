@@ -419,6 +419,9 @@ func (c *conversation) chooseLogin(ctx context.Context, agent acp.Implementation
 		if what := safetext.Line(d.Description, 300); what != "" {
 			line += ": " + what
 		}
+		if run := d.Command(); run != "" {
+			line += "\n     It runs " + run
+		}
 		lines, ids = append(lines, line), append(ids, d.ID)
 	}
 	for {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
@@ -339,6 +340,9 @@ func newLoginPicker(l *login) *picker {
 		switch a := method.(type) {
 		case *acpv2.AuthMethodAgent:
 			it = item{title: one(a.Name), note: one(a.Description), value: a.MethodID}
+			if run := backend.Describe(a).Command(); run != "" {
+				it.note = "runs " + run
+			}
 		case *acpv2.AuthMethodTerminal:
 			it = item{title: one(a.Name), note: "in the terminal · " + one(a.Description), value: a.MethodID}
 		case *acpv2.UnknownAuthMethod:
