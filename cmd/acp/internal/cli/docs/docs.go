@@ -66,7 +66,8 @@ limit of the agent (3, 11), then a denial (5).
 
 An error is one line on standard error that begins with ` + "`acp: `" + `. Standard output
 contains only what you asked for. If the reader of standard output goes away, the
-program exits silently with status 1.
+program exits silently with status 1. A standard output that is closed from the start
+(` + "`>&-`" + `) counts as ` + "`/dev/null`" + `.
 
 With ` + "`--json`" + `, commands that list items or stream events print one JSON object per
 line (nothing if there are none); all others print a single object. Members keep their
@@ -116,7 +117,7 @@ every command in it.
 | ` + "`X=1 a`" + ` | the pattern must begin with ` + "`X=1`" + ` | apply to ` + "`a`" + ` |
 | ` + "`git -C x push`" + ` | the pattern must include ` + "`-C`" + ` | apply to ` + "`git push`" + `, too |
 | ` + "`GIT_PAGER=a git log`" + `, ` + "`tar --to-command=a`" + `, ` + "`docker exec c sh -c 'a'`" + `, ` + "`other-program 'a'`" + ` | as for ` + "`X=1`" + ` and options; ` + "`other-program *`" + ` covers it | acp asks if the line might run ` + "`a`" + ` |
-| ` + "`a --option`" + ` | ` + "`a *`" + ` covers it, unless the option runs a program or writes a file: ` + "`go test -exec`" + `, ` + "`git -c`" + `, ` + "`sort -o`" + `, ` + "`tar --to-command`" + `. A pattern that names the option before its first ` + "`*`" + ` covers that as well | apply to it |
+| ` + "`a --option`" + ` | ` + "`a *`" + ` covers it, unless the option runs or loads a program, has it work by other settings, or writes a file: ` + "`go test -exec`" + `, ` + "`git -c`" + `, ` + "`sort -o`" + `, ` + "`tar --to-command`" + `. A pattern that names the option before its first ` + "`*`" + ` covers that as well | apply to it |
 | ` + "`npx a --option`" + `, ` + "`uv run a --option`" + `, ` + "`npm test -- --option`" + `, ` + "`kubectl get x --kubeconfig f`" + ` | as for ` + "`a --option`" + `: options count wherever they stand, and so do those of a program that another one runs | apply to ` + "`a`" + `, too |
 | ` + "`a @file`" + ` of compilers and test runners, ` + "`a --config=f`" + ` of a program that acp does not know | ` + "`a *`" + ` does not cover it: the file may hold any option, and the name says that something is run or loaded | apply to it |
 | ` + "`a > file`" + ` | ` + "`file`" + ` needs a rule that allows editing it | path rules apply |
