@@ -191,10 +191,12 @@ func newTrace(a *app.App, runF func(context.Context, *Options) error) *cobra.Com
 	cmd := &cobra.Command{
 		Use:   "trace FILE…",
 		Short: "Check recorded traffic",
-		Long: `Check recordings made with acp tap, or files of other programs that have a frame in each
-line and nothing else: acp then finds out who sent a frame by its method. Only the rules
-that concern every message can be checked in a recording; they are checked for both
-sides. A FILE named - is standard input.`,
+		Long: `Check recordings made with acp tap, or by other programs: JSON-RPC messages with one in
+each line, or the events that the conductor of the Rust SDK writes, each perhaps compressed
+with gzip. What a file is is recognized by its content. Where a line does not say who sent
+its message, acp finds out by the method. Each connection of a chain of proxies is checked
+by itself. Only the rules that concern every message can be checked in a recording; they
+are checked for both sides. - stands for standard input.`,
 		Example: `  acp check trace session.acptrace
   acp check trace --only client --json session.acptrace`,
 		Args: cobra.MinimumNArgs(1),

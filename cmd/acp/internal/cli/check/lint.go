@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/record/file"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )
@@ -34,7 +35,8 @@ type linter struct {
 type violations struct {
 	n     int64
 	first conformance.Finding
-	no    int64 // number of the first frame in its file
+	no    int64     // number of the first frame in its file
+	hop   trace.Hop // of that frame
 	file  string
 	saw   []conformance.Seen
 }
@@ -72,7 +74,7 @@ func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
 		res := &conformance.Result{Rule: r, Version: l.version, Status: conformance.Unseen, Why: "it did not happen"}
 		if v := l.found[r]; v != nil {
 			res.Status, res.Saw = conformance.Fail, v.saw
-			res.Why = fmt.Sprintf("frame %d: %s", v.no, v.first.Why)
+			res.Why = fmt.Sprintf("frame %d%s: %s", v.no, hopName(v.hop), v.first.Why)
 			if v.first.Path != "" {
 				res.Why += ", at " + v.first.Path
 			}
@@ -100,27 +102,37 @@ func (l *linter) checkFile(ctx context.Context, name string) error {
 	defer f.Close()
 	f.Progress()
 	l.check = new(conformance.Recording)
+	hop := f.Hop() // of the connection at hand
 	for part := f.Part(); ; {
 		rec, err := f.Record()
 		l.check.Cuts(f.Cuts)
 		switch {
 		case err == io.EOF:
-			l.endConnection(f.Name)
+			l.endConnection(f.Name, hop)
 			return nil
 		case err != nil:
 			return err
 		}
 		if p := f.Part(); p != part || l.check.Begins(rec) {
 			part = p
-			l.endConnection(f.Name)
+			l.endConnection(f.Name, hop)
 		}
-		l.addFindings(f.Name, l.check.Add(rec), rec)
+		hop = f.Hop()
+		l.addFindings(f.Name, hop, l.check.Add(rec), rec)
 	}
 }
 
+// hopName says which connection of a chain it is, if there are several.
+func hopName(hop trace.Hop) string {
+	if hop == (trace.Hop{}) {
+		return ""
+	}
+	return " (" + safetext.Line(hop.Client+" → "+hop.Agent, 2*trace.MaxHopName) + ")"
+}
+
 // endConnection adds the findings that only the end of a connection shows, such as missing answers.
-func (l *linter) endConnection(name string) {
-	l.addFindings(name, l.check.End(), nil)
+func (l *linter) endConnection(name string, hop trace.Hop) {
+	l.addFindings(name, hop, l.check.End(), nil)
 	l.collect()
 }
 
@@ -137,11 +149,11 @@ func (l *linter) collect() {
 }
 
 // addFindings counts findings. rec is the record they are about, or nil at the end of a connection.
-func (l *linter) addFindings(name string, findings []conformance.Finding, rec *trace.Record) {
+func (l *linter) addFindings(name string, hop trace.Hop, findings []conformance.Finding, rec *trace.Record) {
 	for _, f := range findings {
 		v := l.found[f.Rule]
 		if v == nil {
-			v = &violations{first: f, no: l.check.Number(f), file: name}
+			v = &violations{first: f, no: l.check.Number(f), hop: hop, file: name}
 			l.found[f.Rule] = v
 		}
 		v.n++

@@ -14,28 +14,33 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// redact copies a recording without its secrets. The copy appears complete or not at all: half a
-// copy might be mistaken for a whole one.
+// redact copies a recording without its secrets.
 func (o *Options) redact(ctx context.Context) error {
 	s, err := o.open(ctx, o.Files[0])
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	name := o.Files[1]
-	if name == "-" {
-		return o.copyRedacted(s, o.App.Out)
+	return o.writeCopy(o.Files[1], func(out io.Writer) error { return o.copyRedacted(s, out) })
+}
+
+// writeCopy writes a file of what a function writes, "-" for standard output. It appears complete or not at all: half
+// a copy might be mistaken for a whole one.
+func (o *Options) writeCopy(out string, write func(io.Writer) error) error {
+	if out == "-" {
+		return write(o.App.Out)
 	}
+	name := out
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(o.App.Cwd, name)
 	}
 	switch info, err := os.Stat(name); {
 	case err == nil && info.IsDir():
-		return exitcode.Errorf(exitcode.Usage, "%s is a directory", line(o.Files[1]))
+		return exitcode.Errorf(exitcode.Usage, "%s is a directory", line(out))
 	case err == nil && !info.Mode().IsRegular():
-		return o.redactTo(s, name) // a device or a pipe, which must not be replaced
+		return writeInto(name, write) // a device or a pipe, which must not be replaced
 	case err == nil && !o.Force:
-		return exitcode.Errorf(exitcode.Usage, "%s exists already; use --force to overwrite it", line(o.Files[1]))
+		return exitcode.Errorf(exitcode.Usage, "%s exists already; use --force to overwrite it", line(out))
 	case err == nil:
 		// A link stays a link.
 		if name, err = filepath.EvalSymlinks(name); err != nil {
@@ -47,24 +52,23 @@ func (o *Options) redact(ctx context.Context) error {
 		return exitcode.With(exitcode.Usage, err)
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // fails after the file was renamed
-	err = o.copyRedacted(s, f)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(write(f), f.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Name(), name); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.App.Err, "acp: written to %s\n", line(o.Files[1]))
+	fmt.Fprintf(o.App.Err, "acp: written to %s\n", line(out))
 	return nil
 }
 
-// redactTo writes to an existing file.
-func (o *Options) redactTo(s *file.File, name string) error {
+// writeInto writes to an existing file.
+func writeInto(name string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return exitcode.With(exitcode.Usage, err)
 	}
-	return errors.Join(o.copyRedacted(s, f), f.Close())
+	return errors.Join(write(f), f.Close())
 }
 
 // copyRedacted copies all parts. Each begins with a header that declares it redacted.

@@ -29,6 +29,7 @@ type shown struct {
 	Time    string          `json:"time,omitempty"`   // RFC 3339
 	At      seconds         `json:"at"`               // since the beginning of the part
 	Type    summary.Type    `json:"type"`
+	Hop     []string        `json:"hop,omitempty"`  // of a chain of proxies: the components that are its client and its agent
 	From    string          `json:"from,omitempty"` // client or agent
 	Method  string          `json:"method,omitempty"`
 	Update  string          `json:"update,omitempty"`
@@ -183,6 +184,9 @@ func (o *Options) printPart(w io.Writer, s *file.File) {
 	if s.Part() > 1 {
 		words = append(words, fmt.Sprintf("part %d", s.Part()))
 	}
+	if hop := s.Hop(); hop != (trace.Hop{}) {
+		words = append(words, hop.Client+" → "+hop.Agent)
+	}
 	if !h.Started.IsZero() {
 		words = append(words, h.Started.Local().Format("2006-01-02 15:04:05 -0700"))
 	}
@@ -314,6 +318,9 @@ func (o *Options) printShown(w io.Writer, s *file.File, number int64, rec *trace
 	row := &shown{
 		Line: s.Line(), Number: number, Part: s.Part(), At: seconds(rec.At), Type: item.Type, From: from(rec), Method: item.Method,
 		Update: item.Update, Session: item.Session, Code: item.Code, Summary: item.Summary, Broken: brokens(findings),
+	}
+	if rec.Hop != (trace.Hop{}) {
+		row.Hop = []string{rec.Hop.Client, rec.Hop.Agent}
 	}
 	if started := s.Header().Started; !started.IsZero() {
 		row.Time = started.Add(rec.At).Format(time.RFC3339Nano)

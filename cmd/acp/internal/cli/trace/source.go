@@ -9,8 +9,7 @@ import (
 
 // open opens a recording, which the caller must close.
 func (o *Options) open(ctx context.Context, name string) (*file.File, error) {
-	a := o.App
-	f, err := file.Open(ctx, file.Console{Dir: a.Cwd, In: a.In, Err: a.Err, Terminal: a.ErrTerminal}, name)
+	f, err := file.Open(ctx, o.console(), name)
 	if err != nil {
 		return nil, err
 	}
@@ -20,6 +19,12 @@ func (o *Options) open(ctx context.Context, name string) (*file.File, error) {
 		f.Progress()
 	}
 	return f, nil
+}
+
+// console is where recordings are read, and damage is reported.
+func (o *Options) console() file.Console {
+	a := o.App
+	return file.Console{Dir: a.Cwd, In: a.In, Err: a.Err, Terminal: a.ErrTerminal}
 }
 
 // checker returns the checker of the protocol's rules, or nil, which checks nothing, without

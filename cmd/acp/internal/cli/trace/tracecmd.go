@@ -1,6 +1,6 @@
-// Package trace is the command acp trace: it shows, measures, compares, redacts and replays
-// recordings made with acp tap, in the terminal or on a page in the browser. docs/trace.md
-// describes the files, which package record/file reads.
+// Package trace is the command acp trace: it shows, measures, compares, redacts, exports and replays
+// recordings, in the terminal or on a page in the browser. docs/trace.md describes the files, which package
+// record/file reads.
 //
 // Every subcommand reads a recording as a stream, so that its memory does not depend on the size of
 // the file. What it keeps is bounded: 256 methods, 1000 sessions, 4096 pending requests of each
@@ -25,13 +25,14 @@ const (
 	verbDiff   = "diff"
 	verbRedact = "redact"
 	verbReplay = "replay"
+	verbExport = "export"
 )
 
 // Options are the flags and arguments of the command.
 type Options struct {
 	App   *app.App
 	Verb  string
-	Files []string // one, or two for diff and redact; "-" is standard input or output
+	Files []string // one, or two for diff, redact and export; "-" is standard input or output
 	JSON  bool
 	Check bool // report broken rules of the protocol
 
@@ -43,11 +44,13 @@ type Options struct {
 	Transcript bool   // the conversations instead of the frames
 	width      int    // of the terminal, if it is known already
 
-	// The following is for redact.
+	// The following is for redact and export.
 	Force bool // replace the file
 
+	// The following is for export, and for replay.
+	As string // the form of the file: conductor; the side to play: agent or client
+
 	// The following are for replay.
-	As      string   // the side to play: agent or client
 	Command []string // of the agent
 	Part    int      // of the recording; 0 means the first with a conversation
 	Speed   string   // recorded or max
@@ -90,11 +93,15 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		Use: "trace", Short: "Show, measure, compare and replay recordings of acp tap",
 		Long: `Show, measure, compare and replay recordings made with acp tap.
 
+FILE may also be a recording of another program: JSON-RPC messages with one in each line,
+with or without their direction, or the events that the conductor of the Rust SDK writes,
+each perhaps compressed with gzip. What it is is recognized by its content.
+
 docs/trace.md describes the file format. A FILE named - is standard input; as OUT of
-redact it is standard output.`,
+redact and export it is standard output.`,
 	}
 	cmd.AddCommand(newShow(o, run(verbShow)), newStats(o, run(verbStats)), newDiff(o, run(verbDiff)),
-		newRedact(o, run(verbRedact)), newReplay(o, run(verbReplay)), newWeb(a, nil))
+		newRedact(o, run(verbRedact)), newExport(o, run(verbExport)), newReplay(o, run(verbReplay)), newWeb(a, nil))
 	return cmd
 }
 
@@ -163,6 +170,25 @@ lists what is replaced. Prompts and other text that people wrote stay unchanged.
 	return cmd
 }
 
+// newExport returns the command that writes a recording in the form of another program.
+func newExport(o *Options, run runE) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "export IN OUT --as FORM [flags]", Short: "Write a recording in the form of another program",
+		Long: `Write a recording in the form of another program. With --as conductor, OUT has the events
+that the conductor of the Rust SDK writes, one in each line, which its trace viewer shows.
+Components of a chain of proxies are named after their places: Client, Proxy(0), Agent.
+Envelopes are left out, as are records that are not messages.`,
+		Example: `  acp trace export session.acptrace session.jsons --as conductor`,
+		Args:    cobra.ExactArgs(2), RunE: run,
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.As, "as", "", "write this `FORM`: conductor")
+	f.BoolVar(&o.Force, "force", false, "replace OUT if it exists")
+	_ = cmd.MarkFlagRequired("as")
+	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions([]string{asConductor}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
 // newReplay returns the command that plays a recording.
 func newReplay(o *Options, run runE) *cobra.Command {
 	cmd := &cobra.Command{
@@ -200,6 +226,8 @@ func (o *Options) run(ctx context.Context) error {
 		return o.redact(ctx)
 	case verbReplay:
 		return o.replay(ctx)
+	case verbExport:
+		return o.export(ctx)
 	}
 	o.width = o.columns() // which is that of the terminal, also in a pager
 	return o.App.Paged(func() error {

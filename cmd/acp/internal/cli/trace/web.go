@@ -95,6 +95,9 @@ func feed(server *page.Server, src *file.File, started time.Time) error {
 		if n := src.Part(); n != part {
 			part = n
 			words := append([]string{src.Header().Started.Format(time.RFC3339)}, src.Header().Command...)
+			if hop := src.Hop(); hop != (trace.Hop{}) {
+				words = append(words, hop.Client, "→", hop.Agent)
+			}
 			server.Feed(&trace.Record{At: since, Kind: trace.Event, Name: page.NewPart, Detail: trace.Detail{Text: strings.Join(words, " ")}})
 		}
 		rec.At += since

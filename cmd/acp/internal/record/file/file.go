@@ -3,6 +3,7 @@
 package file
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -39,24 +40,43 @@ type Console struct {
 
 // A File is a recording that is read. Make it with [Open], close it, and use it from one goroutine
 // at a time.
+//
+// A recording of a chain of proxies has several connections at a time. A File returns them one after another, each
+// as a part of its own, unless it was made with [OpenTogether].
 type File struct {
-	*trace.Reader
 	Name string // for people: that of the file, or “standard input”
-	Cuts int64  // lines that could not be read so far
+	Cuts int64  // lines that could not be read so far, in each pass
 
 	c    Console
 	ctx  context.Context
+	src  source
+	zip  *gunzip // if it is compressed
+	hops hops
 	file io.Closer
 	size int64 // 0 if it is not known
 	bar  bool
 	next time.Time // when the bar moves
 	n    int64     // records
+	torn int64     // lines that could not be read, each once
 }
 
-// Open opens a recording, or a file that has a frame in each line and nothing else, "-" for standard input. Errors are lines for the user. They have the exit
-// code of wrong usage if there is no such file, if it is not a recording, or if a newer program made it.
+// Open opens a recording, or what another program has recorded: JSON-RPC messages with one in each line, with or
+// without their direction, or the events of a conductor. Each may be compressed with gzip. "-" is standard input.
+// What it is is recognized by its content. Errors are lines for the user. They have the exit code of wrong usage if
+// there is no such file, if it is not a recording, or if a newer program made it.
 func Open(ctx context.Context, c Console, name string) (*File, error) {
+	return open(ctx, c, name, false)
+}
+
+// OpenTogether is [Open] for those who want the connections of a chain as they were, at the same time: the records
+// say of which one they are.
+func OpenTogether(ctx context.Context, c Console, name string) (*File, error) {
+	return open(ctx, c, name, true)
+}
+
+func open(ctx context.Context, c Console, name string, together bool) (*File, error) {
 	f := &File{Name: name, c: c, ctx: ctx}
+	f.hops.together = together
 	var in io.Reader
 	if name == "-" {
 		f.Name = "standard input"
@@ -76,17 +96,42 @@ func Open(ctx context.Context, c Console, name string) (*File, error) {
 				_ = file.Close()
 				return nil, exitcode.Errorf(exitcode.Usage, "%s is a directory, not a recording", safetext.Line(f.Name, maxLine))
 			}
-			f.size = info.Size()
+			if f.size = info.Size(); info.Mode().IsRegular() {
+				f.hops.again = file
+			}
 		}
 	}
-	r, err := trace.NewReader(open(in))
-	if err != nil {
+	if err := f.begin(in); err != nil {
 		f.Close()
 		return nil, f.fail(err)
 	}
-	f.Reader = r
 	return f, nil
 }
+
+// begin reads in from its beginning.
+func (f *File) begin(in io.Reader) (err error) {
+	b := bufio.NewReaderSize(in, recognizeIn)
+	if b, f.zip, err = expand(b); err != nil {
+		return err
+	}
+	f.src, err = recognize(b)
+	return err
+}
+
+// Header returns the header of the part of the last record.
+func (f *File) Header() trace.Header { return f.src.Header() }
+
+// Part returns the number of that part, from 1.
+func (f *File) Part() int { return max(1, f.src.Part(), f.hops.part) }
+
+// Hop returns of which connection of a chain the last record is, the zero value if there is only one.
+func (f *File) Hop() trace.Hop { return f.hops.last }
+
+// Line returns the number of the line of the last record, from 1.
+func (f *File) Line() int64 { return f.src.Line() }
+
+// Offset returns where that line ends, in bytes.
+func (f *File) Offset() int64 { return f.src.Offset() }
 
 // Progress shows from now on how much of a large file was read, if Err is a terminal.
 func (f *File) Progress() { f.bar = f.size >= barFrom && f.c.Terminal }
@@ -95,8 +140,12 @@ func (f *File) Progress() { f.bar = f.size >= barFrom && f.c.Terminal }
 func (f *File) Close() {
 	_ = f.file.Close()
 	f.clear()
-	if f.Cuts > MaxTold {
-		fmt.Fprintf(f.c.Err, "acp: %s: %d lines could not be read\n", safetext.Line(f.Name, maxLine), f.Cuts)
+	if f.torn > MaxTold {
+		fmt.Fprintf(f.c.Err, "acp: %s: %d lines could not be read\n", safetext.Line(f.Name, maxLine), f.torn)
+	}
+	if f.hops.left > 0 {
+		name := safetext.Line(f.Name, maxLine)
+		fmt.Fprintf(f.c.Err, "acp: %s: %d records were left out: %s\n", name, f.hops.left, f.hops.why())
 	}
 }
 
@@ -112,7 +161,7 @@ func (f *File) fail(err error) error {
 	code, hint := exitcode.Failed, ""
 	switch {
 	case errors.Is(err, trace.ErrNotTrace):
-		code, hint = exitcode.Usage, "; recordings are made with acp tap -o FILE"
+		code = exitcode.Usage
 	case errors.Is(err, trace.ErrVersion):
 		code, hint = exitcode.Usage, "; a newer acp reads it"
 	}
@@ -148,19 +197,38 @@ func (f *File) Record() (*trace.Record, error) {
 			}
 			f.progress()
 		}
-		rec, err := f.Next()
+		rec, err := f.src.Next()
 		var cut *trace.CutError
 		switch {
-		case err == nil || err == io.EOF:
-			return rec, err
-		case errors.As(err, &cut):
-			if f.Cuts++; f.Cuts <= MaxTold {
-				f.clear()
-				fmt.Fprintf(f.c.Err, "acp: %v\n", &traceError{f.Name, err, ""})
+		case err == nil:
+			if f.hops.take(rec, f.src) {
+				return rec, nil
 			}
+		case err == io.EOF:
+			if f.zip != nil && f.zip.torn {
+				f.zip.torn = false
+				f.damaged(errors.New("the compressed file was cut off"))
+			}
+			if more, err := f.hops.next(f); !more {
+				return nil, err
+			}
+		case errors.As(err, &cut):
+			f.damaged(err)
 		default:
 			return nil, f.fail(err)
 		}
+	}
+}
+
+// damaged counts a line that cannot be read, and reports it in the first pass.
+func (f *File) damaged(err error) {
+	f.Cuts++
+	if f.hops.pass > 0 {
+		return
+	}
+	if f.torn++; f.torn <= MaxTold {
+		f.clear()
+		fmt.Fprintf(f.c.Err, "acp: %v\n", &traceError{f.Name, err, ""})
 	}
 }
 

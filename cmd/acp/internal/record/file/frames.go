@@ -3,11 +3,14 @@ package file
 import (
 	"bufio"
 	"bytes"
-	"io"
+	"encoding/json"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	envelope "github.com/goacp/acp/cmd/acp/internal/record/frame"
+	"github.com/goacp/acp/internal/wire"
 	"github.com/goacp/acp/trace"
 )
 
@@ -18,76 +21,201 @@ const (
 	frameEvery = time.Millisecond
 )
 
-// frames reads a file that has a frame in each line and nothing else, as other programs record them, as a
-// recording. It finds out who sent a frame: requests and notifications by their methods, answers by the
-// requests that they answer. It keeps one line, of at most [trace.MaxLine] bytes, and the ids of requests.
+// frames reads a file that has a message in each line, as other programs record them:
+//
+//	{"jsonrpc":"2.0",…}
+//	2026-01-02T15:04:05Z -> {"jsonrpc":"2.0",…}
+//	{"direction":"outgoing","timestamp":"2026-01-02T15:04:05Z","message":{"jsonrpc":"2.0",…}}
+//
+// Where a line does not say who sent its frame, frames finds out: requests and notifications by their methods,
+// answers by the requests that they answer. It keeps one line, of at most [trace.MaxLine] bytes, and the ids of
+// requests.
 type frames struct {
-	in    *bufio.Reader
+	lines
 	read  envelope.Reader
-	w     *trace.Writer
-	out   bytes.Buffer
-	line  []byte
 	asked map[string][]trace.Direction // by id, the latest last
-	n     time.Duration
-	err   error
+	at    time.Duration
+	begun time.Time // the first time that is known
+	// backwards says that the recorder was the agent: what it calls outgoing goes to the client.
+	backwards bool
+	rec       trace.Record
 }
 
-// open returns what is read as a recording: in, or frames if it has nothing but these. It waits for the
-// beginning only.
-func open(in io.Reader) io.Reader {
-	b := bufio.NewReaderSize(in, 64<<10)
-	if _, err := b.Peek(1); err != nil {
-		return b
-	}
-	head, _ := b.Peek(min(b.Buffered(), 512)) // has been read
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n")
-	if !bytes.HasPrefix(head, []byte("{")) || !bytes.Contains(head, []byte(`"jsonrpc"`)) || bytes.HasPrefix(head, []byte(`{"acpTrace"`)) {
-		return b
-	}
-	f := &frames{in: b, asked: map[string][]trace.Direction{}}
-	f.w, f.err = trace.NewWriter(&f.out, trace.Header{Started: time.Unix(0, 0).UTC()})
-	return f
+func newFrames(in *bufio.Reader) *frames {
+	return &frames{lines: lines{in: in}, asked: map[string][]trace.Direction{}}
 }
 
-// Read implements [io.Reader].
-func (f *frames) Read(p []byte) (int, error) {
-	for f.out.Len() == 0 {
-		if f.err != nil {
-			return 0, f.err
-		}
-		f.next()
-	}
-	return f.out.Read(p)
+// Header implements source. Times count from the first that is known.
+func (f *frames) Header() trace.Header {
+	return trace.Header{Version: trace.Version, Started: f.begun}
 }
 
-// next turns one line into a record.
-func (f *frames) next() {
-	f.line = f.line[:0]
-	size := int64(0)
-	for more := true; more; {
-		part, err := f.in.ReadSlice('\n')
-		size += int64(len(part))
-		f.line = append(f.line, part[:min(len(part), trace.MaxLine-len(f.line))]...)
-		if more = err == bufio.ErrBufferFull; !more {
-			f.err = err
-		}
-	}
-	text := bytes.TrimSpace(bytes.TrimPrefix(f.line, []byte("\ufeff")))
-	if len(text) == 0 {
-		return
-	}
-	f.n += frameEvery
-	rec := trace.Record{At: f.n, Kind: trace.Frame, Dir: f.direction(text), Data: text}
-	if size > int64(len(f.line)) {
-		rec.Kind, rec.Size = trace.Text, size
-	}
-	err := f.w.Write(&rec)
-	if err == nil {
-		err = f.w.Flush()
-	}
+// Next implements source.
+func (f *frames) Next() (*trace.Record, error) {
+	text, size, err := f.next()
 	if err != nil {
-		f.err = err
+		return nil, err
 	}
+	frame, word, when, isText := text, "", "", false
+	if prefix, rest, ok := cutArrow(text); ok {
+		word, when, frame = prefix.arrow, prefix.time, rest
+	} else if w, ok := unwrap(text); ok {
+		word, when, frame, isText = w.direction, w.time, w.frame, w.text
+	}
+	f.passes(when)
+	f.rec = trace.Record{At: f.at, Kind: trace.Frame, Data: frame, Size: int64(len(frame))}
+	switch cut := cutSize(frame); {
+	case size > int64(len(text)):
+		f.rec.Kind, f.rec.Size = trace.Text, size
+	case isText || wire.Valid(frame) != nil:
+		f.rec.Kind = trace.Text
+		if cut > 0 {
+			f.rec.Size = cut
+		}
+	}
+	guess := f.direction(frame)
+	f.rec.Dir = f.said(word, frame, guess)
+	return &f.rec, nil
+}
+
+// passes moves the time on: to the one that a line tells, or a little.
+func (f *frames) passes(when string) {
+	t, ok := timeOf(when)
+	switch {
+	case !ok:
+		f.at += frameEvery
+	case f.begun.IsZero():
+		f.begun = t.Add(-f.at)
+	default:
+		f.at = max(f.at, t.Sub(f.begun))
+	}
+}
+
+// said returns who a frame is for by the word of its line, or guess if that says nothing.
+func (f *frames) said(word string, frame []byte, guess trace.Direction) trace.Direction {
+	dir, relative, ok := wordOf(word)
+	if !ok {
+		return guess
+	}
+	if !relative {
+		return dir
+	}
+	if e := f.read.Read(frame); e.Method == "initialize" {
+		f.backwards = dir != trace.ToAgent // only clients send it
+	}
+	if f.backwards {
+		return opposite(dir)
+	}
+	return dir
+}
+
+func opposite(d trace.Direction) trace.Direction {
+	if d == trace.ToAgent {
+		return trace.ToClient
+	}
+	return trace.ToAgent
+}
+
+// wordOf returns the direction that a word stands for, and whether it depends on who recorded: then it is that of a
+// client's recorder.
+func wordOf(word string) (dir trace.Direction, relative, ok bool) {
+	switch strings.ToLower(strings.TrimSpace(word)) {
+	case "->", "-->", "→", ">", ">>", ">>>", "out", "outgoing", "outbound", "send", "sent", "tx":
+		return trace.ToAgent, true, true
+	case "<-", "<--", "←", "<", "<<", "<<<", "in", "incoming", "inbound", "receive", "received", "recv", "rx":
+		return trace.ToClient, true, true
+	case "to_agent", "to-agent", "toagent", "client_to_agent", "client-to-agent", "client->agent", "client", "c2a",
+		"stdin":
+		return trace.ToAgent, false, true
+	case "to_client", "to-client", "toclient", "agent_to_client", "agent-to-client", "agent->client", "agent", "a2c",
+		"stdout":
+		return trace.ToClient, false, true
+	}
+	return 0, false, false
+}
+
+// A prefix is what stands before a frame in its line.
+type prefix struct{ arrow, time string }
+
+// maxPrefix bounds it, in bytes.
+const maxPrefix = 200
+
+// cutArrow cuts an arrow or another word for a direction, and a time that may stand before it, off the beginning of
+// a line. Without a time, a frame must follow: text may well begin with such a word.
+func cutArrow(line []byte) (p prefix, frame []byte, ok bool) {
+	for frame = line; p.arrow == ""; {
+		at := bytes.IndexByte(frame[:min(len(frame), maxPrefix)], ' ')
+		if at < 0 {
+			return prefix{}, nil, false
+		}
+		word := strings.Trim(string(frame[:at]), "[]:")
+		if _, isTime := timeOf(word); isTime && p.time == "" {
+			p.time = word
+		} else if _, relative, known := wordOf(word); known && relative {
+			p.arrow = word
+		} else {
+			return prefix{}, nil, false
+		}
+		frame = bytes.TrimLeft(frame[at:], " ")
+	}
+	return p, frame, len(frame) > 0 && (p.time != "" || frame[0] == '{' || frame[0] == '[')
+}
+
+// cutMark is what acp.LogTransport writes behind the beginning of a long frame.
+var cutMark = regexp.MustCompile(`… \((\d{1,18}) bytes\)$`)
+
+// cutSize returns the size of a frame of which a line shows the beginning, or 0 if it shows all of it.
+func cutSize(text []byte) int64 {
+	const most = 40
+	m := cutMark.FindSubmatch(text[max(0, len(text)-most):])
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(string(m[1]), 10, 64)
+	return n
+}
+
+// The names of the members of a line that is an object around a frame.
+var (
+	directionNames = []string{"direction", "dir"}
+	frameNames     = []string{"message", "msg", "frame", "data", "payload"}
+	timeNames      = []string{"timestamp", "time", "ts"}
+)
+
+// A wrapped is a frame in an object with its direction.
+type wrapped struct {
+	direction, time string
+	frame           []byte
+	text            bool // it is not JSON
+}
+
+// unwrap reads such an object.
+func unwrap(line []byte) (w wrapped, ok bool) {
+	if line[0] != '{' || envelope.Find(line, "jsonrpc") != nil {
+		return wrapped{}, false
+	}
+	first := func(names []string) []byte {
+		for _, name := range names {
+			if v := envelope.Find(line, name); v != nil {
+				return v
+			}
+		}
+		return nil
+	}
+	w.direction, w.frame = envelope.Text(first(directionNames)), first(frameNames)
+	if w.direction == "" || w.frame == nil {
+		return wrapped{}, false
+	}
+	w.time = envelope.Text(first(timeNames))
+	if w.frame[0] == '"' { // the frame is a string
+		var text string
+		if json.Unmarshal(w.frame, &text) != nil || strings.TrimSpace(text) == "" {
+			return wrapped{}, false
+		}
+		w.frame = bytes.TrimSpace([]byte(text))
+		w.text = wire.Valid(w.frame) != nil
+	}
+	return w, true
 }
 
 // direction returns who a frame is for. What is not a message is the agent's.
@@ -113,17 +241,19 @@ func (f *frames) direction(text []byte) trace.Direction {
 	if f.asked[id] = list[:len(list)-1]; len(list) == 1 {
 		delete(f.asked, id)
 	}
-	if dir == trace.ToAgent {
-		return trace.ToClient
-	}
-	return trace.ToAgent
+	return opposite(dir)
 }
 
-// directionOf returns who a method is for. Extensions are taken for the agent's.
+// directionOf returns who a method is for. Extensions are taken for the agent's, but for known ones of clients.
 func directionOf(method string) trace.Direction {
 	switch method {
 	case "session/update", "session/request_permission", "auth/status_update", "mcp/connect", "mcp/disconnect":
 		return trace.ToClient
+	}
+	for _, of := range []string{"_session/", "_goose/", "_proxy/initialize"} {
+		if strings.HasPrefix(method, of) {
+			return trace.ToAgent
+		}
 	}
 	for _, of := range []string{"fs/", "terminal/", "elicitation/", "_"} {
 		if strings.HasPrefix(method, of) {

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"strings"
@@ -74,12 +75,18 @@ func directions(t *testing.T, text string) (got []string, err error) {
 func FuzzFrames(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":0,"method":"initialize"}` + "\n" + `{"jsonrpc":"2.0","id":0,"result":{}}`)
 	f.Add(`{"jsonrpc":"2.0","id":null,"error":{}}` + "\n\n{")
+	f.Add("2026-01-02T15:04:05Z <- {\"jsonrpc\":\"2.0\"}\n-> x… (12 bytes)\n<- {")
+	f.Add(`{"direction":"in","time":"2026-01-02T15:04:05Z","message":"{\"jsonrpc\":\"2.0\"}"}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := trace.NewReader(open(strings.NewReader(text)))
+		r, err := recognize(bufio.NewReader(strings.NewReader(text)))
 		if err != nil {
 			return
 		}
+		bounds := 0
 		for {
+			if bounds++; bounds > len(text)+1 {
+				t.Fatal("there are more records than bytes")
+			}
 			if _, err := r.Next(); err == io.EOF {
 				return
 			} else if cut := (*trace.CutError)(nil); err != nil && !errors.As(err, &cut) && !errors.Is(err, trace.ErrVersion) {

@@ -185,7 +185,7 @@ func (f *Follower) asked(s *session, params []byte) uint64 {
 // answered applies the answer to a request.
 func (f *Follower) answered(req *request, result []byte, it *Item) {
 	switch req.method {
-	case "initialize":
+	case "initialize", "proxy/initialize", "_proxy/initialize":
 		f.version = version(result)
 		return
 	case "session/new", "session/fork":

@@ -20,7 +20,7 @@ func summarise(e *frame.Envelope) string {
 // about says in a few words what the parameters of a method contain.
 func about(method string, params []byte) string {
 	switch method {
-	case "initialize":
+	case "initialize", "proxy/initialize", "_proxy/initialize":
 		return join("version "+raw(params, "protocolVersion"), peer(params, "clientInfo", "info"))
 	case "session/new", "session/load", "session/resume", "session/fork":
 		return cut(frame.Member(params, "cwd"))
@@ -51,7 +51,7 @@ func about(method string, params []byte) string {
 // result returns what an answer says.
 func result(method string, v []byte) string {
 	switch method {
-	case "initialize":
+	case "initialize", "proxy/initialize", "_proxy/initialize":
 		return join("version "+raw(v, "protocolVersion"), peer(v, "agentInfo", "info"))
 	case "session/new", "session/fork":
 		return cut(frame.Member(v, "sessionId"))
