@@ -38,6 +38,9 @@ var agents = []agent{
 	},
 	{
 		name: "claude-agent-acp", pkg: "@agentclientprotocol/claude-agent-acp", bin: "claude-agent-acp",
+		files: func(string) map[string]any {
+			return map[string]any{".claude/settings.json": object{"permissions": object{"defaultMode": "default"}}}
+		},
 		env: func(url string) []string {
 			return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_AUTH_TOKEN=stand-in",
 				"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1"}

@@ -147,6 +147,8 @@ var agents = []agent{
 		name: "claude-agent-acp", pkg: "@agentclientprotocol/claude-agent-acp", bin: "claude-agent-acp",
 		title: "@agentclientprotocol/claude-agent-acp", versions: []int{1, 2},
 		configure: func(t *testing.T, p *place, url string) []string {
+			// Without it the model decides what is permitted.
+			p.write(t, ".claude/settings.json", map[string]any{"permissions": map[string]any{"defaultMode": "default"}})
 			return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_AUTH_TOKEN=stand-in",
 				"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1"}
 		},
