@@ -62,10 +62,10 @@ func (s *Session) knows(f Field) bool {
 
 // A Usage says how full the context is and what the session has cost.
 type Usage struct {
-	Used uint64      // tokens in the context
-	Size uint64      // tokens that the context can hold
-	Cost *acpv2.Cost // of the session so far; nil if not reported
-	Meta json.RawMessage
+	Used uint64          // tokens in the context
+	Size uint64          // tokens that the context can hold
+	Cost *acpv2.Cost     // of the session so far; nil if not reported
+	Meta json.RawMessage // what an update leaves out of it stays
 }
 
 // A Foreground says what a session is doing about its current task. Values other than
@@ -191,9 +191,9 @@ func (c *Conversation) keepState(e *core, part int, s State) State {
 
 func (c *Conversation) applyUsage(u *acpv2.UsageUpdate) Change {
 	s := c.session()
-	n := Usage{Used: u.Used, Size: u.Size, Meta: u.Meta}
+	n := Usage{Used: u.Used, Size: u.Size, Meta: notNull(u.Meta)}
 	if s.Usage != nil {
-		n.Cost = s.Usage.Cost
+		n.Cost, n.Meta = s.Usage.Cost, patchMeta(s.Usage.Meta, u.Meta)
 	}
 	switch cost, set := u.Cost.Get(); {
 	case set:
@@ -201,8 +201,8 @@ func (c *Conversation) applyUsage(u *acpv2.UsageUpdate) Change {
 	case u.Cost.IsClear():
 		n.Cost = nil
 	}
-	if c.size(u) > c.room(&s.core, sessionUsage) {
-		c.dropped(&s.core, c.size(u))
+	if size := c.size(n.update()); size > c.room(&s.core, sessionUsage) {
+		c.dropped(&s.core, size)
 		n.Cost, n.Meta = nil, nil
 	}
 	s.Usage = &n

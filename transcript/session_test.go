@@ -35,6 +35,8 @@ func TestSession(t *testing.T) {
 			`{"state":` + state + `"idle","usage":{"totalTokens":1,"inputTokens":1,"outputTokens":0},"background":[],"stopReason":"error","error":{"code":1,"message":"m"}}}`},
 		{"idle after work", []string{state + `"idle","stopReason":"end_turn"}`, state + `"running"}`, state + `"idle"}`}, `{"state":` + state + `"idle"}}`},
 		{"S78 cost stays", []string{usage + `"used":1,"size":2,"cost":{"amount":1.5,"currency":"EUR"}}`, usage + `"used":3,"size":4}`}, `{"usage":` + usage + `"used":3,"size":4,"cost":{"amount":1.5,"currency":"EUR"}}}`},
+		{"what metadata of the usage leaves out stays", []string{usage + `"used":1,"size":2,"_meta":{"limit":1,"k":2}}`, usage + `"used":3,"size":4,"_meta":{"k":3,"m":4}}`},
+			`{"usage":` + usage + `"used":3,"size":4,"_meta":{"limit":1,"k":3,"m":4}}}`},
 		{"S78 cost cleared", []string{usage + `"used":1,"size":2,"cost":{"amount":1.5,"currency":"EUR"}}`, usage + `"used":3,"size":4,"cost":null}`}, `{"usage":` + usage + `"used":3,"size":4}}`},
 		{"S78 info", []string{info + `"title":"a","updatedAt":"2026-01-01T00:00:00Z","_meta":{"a":1}}`, info + `"title":null,"_meta":{"b":2}}`}, `{"info":` + info + `"updatedAt":"2026-01-01T00:00:00Z","_meta":{"a":1,"b":2}}}`},
 		{"options", []string{`{"sessionUpdate":"config_option_update","configOptions":[{"configId":"m","name":"M","type":"boolean","currentValue":true}]}`}, `{"configOptions":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"m","name":"M","type":"boolean","currentValue":true}]}}`},

@@ -26,9 +26,9 @@ const maxReported = 256
 // A reported is what is known of the terminal that a tool call shows or reports.
 type reported struct {
 	id      acpv2.TerminalID // "" if the call was announced without one
-	command string // as it was passed on
-	silent  bool   // the call shows it, and nothing is reported of it: it may be the client's
-	added   bool   // to the content of the call, which did not show it
+	command string           // as it was passed on
+	silent  bool             // the call shows it, and nothing is reported of it: it may be the client's
+	added   bool             // to the content of the call, which did not show it
 	exited  bool
 }
 

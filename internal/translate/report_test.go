@@ -30,6 +30,11 @@ func called(id, title, more string) string {
 	return fmt.Sprintf(`{"sessionUpdate":"tool_call_update","toolCallId":"%s","name":null,"title":"%s",%s}`, id, title, more)
 }
 
+// named is an update of a tool call with the name that its metadata gives.
+func named(u string) string {
+	return strings.Replace(u, `"toolCallId":"b"`, `"toolCallId":"b","name":"Bash"`, 1)
+}
+
 // TestTerminalReports: a terminal that the metadata of a tool call reports is one of the agent's, which ends.
 func TestTerminalReports(t *testing.T) {
 	const update = `{"sessionUpdate":"tool_call_update","toolCallId":"c"`
@@ -47,9 +52,9 @@ func TestTerminalReports(t *testing.T) {
 		}},
 		{"claude", false, []string{
 			claudeBegins, `{"sessionUpdate":"terminal_update","terminalId":"b"}` + "\n" +
-				called("b", "Terminal", `"kind":"other","status":"pending","content":[{"type":"terminal","terminalId":"b"}],"locations":[],"_meta":{"claudeCode":{"toolName":"Bash"}}`),
-			claudeRuns, `{"sessionUpdate":"terminal_update","terminalId":"b","command":"make"}` + "\n" + claudeRuns,
-			claudeRuns, claudeRuns, // the command is known
+				strings.Replace(called("b", "Terminal", `"kind":"other","status":"pending","content":[{"type":"terminal","terminalId":"b"}],"locations":[],"_meta":{"claudeCode":{"toolName":"Bash"}}`), "null", `"Bash"`, 1),
+			claudeRuns, `{"sessionUpdate":"terminal_update","terminalId":"b","command":"make"}` + "\n" + named(claudeRuns),
+			claudeRuns, named(claudeRuns), // the command is known
 			claudeReplaces, `{"sessionUpdate":"terminal_update","terminalId":"b","output":{"data":"w6k="}}` + "\n" +
 				`{"sessionUpdate":"tool_call_update","toolCallId":"b","_meta":{"claudeCode":{"parentToolUseId":"p"}}}`,
 			`{"sessionUpdate":"tool_call_update","toolCallId":"b","_meta":{"terminal_exit":{"terminal_id":"b","exit_code":null,"signal":"SIGKILL"}}}`,

@@ -1,6 +1,10 @@
 package translate
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/patch"
@@ -24,6 +28,9 @@ func ToolCallFromV1(c acpv1.ToolCall) acpv2.ToolCallUpdate {
 	}
 	if c.Name == "" {
 		v.Name = acpv2.Clear[string]()
+		if name := nameIn(c.Meta); name != "" {
+			v.Name = acpv2.Set(name)
+		}
 	}
 	if c.Kind == "" {
 		v.Kind = acpv2.Set(acpv2.ToolKindOther)
@@ -55,10 +62,24 @@ func ToolUpdateFromV1(u acpv1.ToolCallUpdate) acpv2.ToolCallUpdate {
 		Meta:       u.Meta,
 		Unknown:    without(u.Unknown, "capabilities"),
 	}
-	if u.Name != "" {
-		v.Name = acpv2.Set(u.Name)
+	if name := cmp.Or(u.Name, nameIn(u.Meta)); name != "" {
+		v.Name = acpv2.Set(name)
 	}
 	return v
+}
+
+// nameIn returns the name of a tool that Claude gives in metadata, or "". In version 2 the same
+// agent gives it as the name.
+func nameIn(meta json.RawMessage) (name string) {
+	if !bytes.Contains(meta, []byte(`"claudeCode"`)) {
+		return ""
+	}
+	of, _ := take(meta, "claudeCode")
+	raw, _ := take(of, "toolName")
+	if json.Unmarshal(raw, &name) != nil {
+		return ""
+	}
+	return name
 }
 
 // ToolContentFromV1 converts the content of a tool call. An edit becomes a

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -86,12 +88,21 @@ type (
 		Usage      json.RawMessage `json:"usage,omitempty"`
 		Context    *contextInfo    `json:"context,omitempty"`
 		Cost       json.RawMessage `json:"cost,omitempty"`
+		Models     []modelInfo     `json:"models,omitempty"`
+		Limit      *limitInfo      `json:"limit,omitempty"`
 		Denied     int             `json:"denied"`
 		Broken     int             `json:"broken,omitempty"`
 		ExitCode   int             `json:"exitCode"`
 		SessionID  string          `json:"sessionId,omitempty"`
 		Waiting    bool            `json:"waiting,omitempty"`
 		Error      *errorInfo      `json:"error,omitempty"`
+	}
+	modelInfo = shown.ModelTokens
+	limitInfo struct {
+		Status string `json:"status"`
+		Name   string `json:"name,omitempty"`
+		Used   *int   `json:"usedPercent,omitempty"`
+		Resets string `json:"resets,omitempty"` // RFC 3339
 	}
 	contextInfo struct {
 		Used uint64 `json:"used"`
@@ -230,4 +241,20 @@ func (l *lines) line(e transcript.Entry, u updateLine) updateLine {
 	seq := e.Seq()
 	u.Type, u.Session, u.Seq, u.Kind, u.ID = "update", l.session, &seq, string(e.EntryKind()), e.EntryID()
 	return u
+}
+
+// limitOf returns the limit of the account that the agent has reported, or nil.
+func limitOf(u *transcript.Usage) *limitInfo {
+	l := shown.LimitOf(u.Meta)
+	if l == nil {
+		return nil
+	}
+	info := &limitInfo{Status: l.Status, Name: l.Name}
+	if l.Used >= 0 {
+		info.Used = &l.Used
+	}
+	if !l.Resets.IsZero() {
+		info.Resets = l.Resets.UTC().Format(time.RFC3339)
+	}
+	return info
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/ui/plain"
 	"github.com/goacp/acp/jsonrpc"
@@ -490,6 +491,7 @@ func (r *report) resultLine(s *backend.Session, res *acp.Result, err error) resu
 		if res.Usage != nil {
 			line.Usage, _ = res.Usage.AppendJSON(nil)
 		}
+		line.Models = shown.Models(res.Meta)
 	}
 	if s != nil {
 		line.SessionID = string(s.ID())
@@ -498,6 +500,7 @@ func (r *report) resultLine(s *backend.Session, res *acp.Result, err error) resu
 			if usage.Cost != nil {
 				line.Cost, _ = usage.Cost.AppendJSON(nil)
 			}
+			line.Limit = limitOf(usage)
 		}
 	}
 	if err != nil {

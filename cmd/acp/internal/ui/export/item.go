@@ -116,7 +116,16 @@ func heading(s store.Session, t *transcript.Snapshot) (title string, facts [][2]
 		if u.Cost != nil {
 			add("Cost", fmt.Sprintf("%.4g %s", u.Cost.Amount, u.Cost.Currency))
 		}
+		if l := shown.LimitOf(u.Meta); l != nil {
+			add("Limit", l.String())
+		}
 	}
+	var models []string
+	for _, m := range shown.LastModels(t.Session()) {
+		models = append(models, fmt.Sprintf("%s %d tokens", m.Model, m.Tokens))
+	}
+	add("Last turn", strings.Join(models, ", "))
+	add("In the background", strings.Join(shown.Tasks(t.Session()), ", "))
 	if l := t.Loss(); l.Entries > 0 || l.Bytes > 0 {
 		add("Left out here", fmt.Sprintf("%d entries, %d bytes", l.Entries, l.Bytes))
 	}
@@ -228,6 +237,9 @@ func toolItem(t *transcript.Snapshot, c *transcript.ToolCall) item {
 	}
 	if !c.Ended() { // whatever its last status was, it is not running any more
 		it.Mark, it.Status = mark("cancelled"), line(string(c.Kind)+", not finished")
+	}
+	if p := shown.Parent(t, c); p != nil {
+		it.Notes = append(it.Notes, line("in: "+toolTitle(p)))
 	}
 	for _, l := range c.Locations {
 		at := l.Path

@@ -15,12 +15,16 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 )
 
 // elicit is [backend.Frontend]'s Elicit. The user answers the fields of a form one after another,
 // or confirms that they will visit a URL.
 func (c *conversation) elicit(ctx context.Context, _ *backend.Session, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
 	lines := []string{"The agent asks: " + safetext.VisibleCode(strings.TrimSpace(req.Message))}
+	if shown.Async(req.Meta) {
+		lines = append(lines, "  "+shown.WorksOn)
+	}
 	if req.Form == nil {
 		lines = append(lines, "  It asks you to visit: "+safetext.VisibleLine(req.URL, 1<<16), "  Type y to accept, n to decline, or press Enter to dismiss.")
 		for {

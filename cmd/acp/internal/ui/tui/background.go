@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -47,13 +48,25 @@ func (m *model) runs(t talk) []*transcript.Terminal {
 	return t.Running()
 }
 
+// behind returns how much runs in the background: commands, and what else the agent reports.
+func (m *model) behind() int {
+	n := len(m.background)
+	if t := m.shown(); t != nil && m.phase != dead {
+		n += len(shown.Tasks(t.Snapshot().Session()))
+	}
+	return n
+}
+
 // openBackground lists the commands that run, of which the user may stop one.
 func (m *model) openBackground() tea.Cmd {
 	t := m.shown()
-	if t == nil || len(m.runs(t)) == 0 {
+	if t == nil || m.behind() == 0 {
 		return m.remark("no command is running")
 	}
 	var items []item
+	for _, what := range shown.Tasks(t.Snapshot().Session()) {
+		items = append(items, item{title: what, note: "only the agent can stop it"})
+	}
 	for _, term := range m.runs(t) {
 		title := one(term.Command)
 		if title == "" {
@@ -62,7 +75,10 @@ func (m *model) openBackground() tea.Cmd {
 		items = append(items, item{title: "$ " + title, note: lastLine(term), value: term.ID})
 	}
 	p := newPicker("Running commands", items, func(m *model, it item) tea.Cmd {
-		id, _ := it.value.(acp.TerminalID)
+		id, ok := it.value.(acp.TerminalID)
+		if !ok {
+			return m.remark("only the agent can stop this: ask it to")
+		}
 		ctx := m.ctx
 		return func() tea.Msg {
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
@@ -411,16 +412,18 @@ func (m *model) statusLine() string {
 	if here := m.here[m.session]; here != "" {
 		left = append(left, part{"with " + cut(here, 40), 97})
 	}
-	if n := len(m.background); n > 0 && !m.busy() {
+	if n := m.behind(); n > 0 && !m.busy() {
 		left = append(left, part{fmt.Sprintf("%d in the background", n), 95})
 	}
 	if t := m.talk; t != nil {
+		model := ""
 		for _, o := range t.Options() {
 			switch o.Category {
 			case acpv2.SessionConfigOptionCategoryMode:
 				left = append(left, part{optionValue(o), 80})
 			case acpv2.SessionConfigOptionCategoryModel:
-				left = append(left, part{optionValue(o), 70})
+				model = optionValue(o)
+				left = append(left, part{model, 70})
 			}
 		}
 		s := t.Snapshot().Session()
@@ -431,6 +434,12 @@ func (m *model) statusLine() string {
 			}
 			if c := u.Cost; c != nil {
 				right = append(right, part{money(*c), 60})
+			}
+			if name := shown.Model(u.Meta); model == "" && name != "" {
+				left = append(left, part{name, 70})
+			}
+			if l := shown.LimitOf(u.Meta); l.Warns(m.now()) {
+				right = append(right, part{l.String(), 96})
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 )
 
 // maxField bounds the text of a field, in bytes.
@@ -173,6 +174,9 @@ func (o *formOverlay) draw(m *model, width, height int) ([]string, *tea.Position
 		if s != "" {
 			head = append(head, wrap(safetext.VisibleCode(s), width)...)
 		}
+	}
+	if shown.Async(o.form.req.Meta) {
+		head = append(head, wrap(shown.WorksOn, width)...)
 	}
 	if most := max(2, height/3); len(head) > most {
 		head = append(head[:most-1], st.dim.Render("…"))

@@ -109,6 +109,9 @@ func (b *builder) tool(c *transcript.ToolCall) {
 	sign, word, k := t.status(c)
 	title := t.toolTitle(c)
 	l := line{}
+	if shown.Parent(t.snap, c) != nil {
+		l = l.put("↳ ", th.dim)
+	}
 	if s := kindSigns[c.Kind]; s != "" {
 		l = l.put(s+" ", th.accent)
 	}
@@ -169,6 +172,9 @@ func (b *builder) tool(c *transcript.ToolCall) {
 		}
 		if asked != nil {
 			b.question(asked)
+		}
+		if p := shown.Parent(t.snap, c); p != nil {
+			b.line(indent(2), line{{"in: " + t.callTitle(p), th.dim}})
 		}
 		b.json("input", c.RawInput)
 		b.json("output", c.RawOutput)
