@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/goacp/acp/internal/overlay"
 )
 
 // An exitError is an error with another exit status than 1. Its text may be empty.
@@ -51,6 +53,16 @@ type comparison struct {
 	// NewlyStable has the definitions and members that only our unstable schema has, but the stable one
 	// of the package, by version of the protocol.
 	NewlyStable map[string][]string `json:"newlyStable,omitempty"`
+	// Obsolete has the entries of our overlays that the package has as they are; Contradicted those that it has
+	// otherwise, or that do not fit it.
+	Obsolete     []string       `json:"obsolete,omitempty"`
+	Contradicted []contradicted `json:"contradicted,omitempty"`
+}
+
+// A contradicted entry of an overlay.
+type contradicted struct {
+	Entry string `json:"entry"`
+	Why   string `json:"why"`
 }
 
 // behind compares our schemas with those of the newest official package. It writes nothing but the report.
@@ -111,6 +123,12 @@ func compareWith(from, schemas string) (*comparison, error) {
 	}
 	if err := c.compare(r, schemas); err != nil {
 		return nil, err
+	}
+	if err := c.compareOverlays(r, schemas); err != nil {
+		return nil, err
+	}
+	if len(c.Obsolete)+len(c.Contradicted) > 0 {
+		c.State = stateBehind
 	}
 	if slices.ContainsFunc(c.Documents, func(d documentDiff) bool { return d.differs() }) {
 		c.State = stateBehind
@@ -185,6 +203,37 @@ func (c *comparison) compare(r *release, schemas string) error {
 	return nil
 }
 
+// compareOverlays finds the entries of our overlays that the package makes needless or wrong.
+func (c *comparison) compareOverlays(r *release, schemas string) error {
+	set, err := overlay.Read(schemas)
+	if err != nil {
+		return err
+	}
+	for _, version := range []string{"v1", "v2"} {
+		var docs [2][]byte
+		for i, file := range []string{"schema.json", "schema.unstable.json"} {
+			if docs[i], err = structureOf(r.schemas[version+"/"+file]); err != nil {
+				return fmt.Errorf("%s/%s: %w", version, file, err)
+			}
+		}
+		if docs[0] == nil || docs[1] == nil {
+			continue // which compare says
+		}
+		entries, err := set.Against(version, docs[0], docs[1])
+		if err != nil {
+			return fmt.Errorf("%s: %w", version, err)
+		}
+		for _, e := range entries {
+			if e.Obsolete() {
+				c.Obsolete = append(c.Obsolete, e.Entry)
+			} else {
+				c.Contradicted = append(c.Contradicted, contradicted{e.Entry, e.Err.Error()})
+			}
+		}
+	}
+	return nil
+}
+
 // structureOf returns a schema of the package as gen sync would keep it, or nil if there is none.
 func structureOf(raw []byte) ([]byte, error) {
 	raw = bytes.TrimSpace(raw)
@@ -244,6 +293,12 @@ func (c *comparison) print(w io.Writer) error {
 	}
 	for _, v := range slices.Sorted(maps.Keys(c.NewlyStable)) {
 		fmt.Fprintf(&b, "newly stable in %s: %s\n", v, strings.Join(c.NewlyStable[v], " "))
+	}
+	for _, e := range c.Obsolete {
+		fmt.Fprintf(&b, "obsolete: %s\n", e)
+	}
+	for _, e := range c.Contradicted {
+		fmt.Fprintf(&b, "contradicted: %s: %s\n", e.Entry, e.Why)
 	}
 	if c.State == stateBehind {
 		b.WriteString("The schemas are behind: run go run ./internal/gen sync DIR on the directory schema of the package.\n")

@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/internal/overlay"
 )
 
 // An entry is a file in a package.
@@ -267,6 +269,56 @@ The schemas are behind: run go run ./internal/gen sync DIR on the directory sche
 	if c.State != stateBehind || c.Version != "2.10.0" || c.Ours != "2.0.0" || len(c.Documents) != len(sources) ||
 		len(c.NewlyStable["v2"]) != 2 || c.Documents[1].Changed[0] != (change{"Thing", "required ~a"}) {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestBehindOverlay: the entries of overlays that the package has by now, that it has otherwise, and that do not
+// fit it.
+func TestBehindOverlay(t *testing.T) {
+	root := ours(t)
+	put(t, filepath.Join(root, "schema", overlay.Dir, "a.json"), `{"about":"a","seen":"b","certainty":"inferred",
+		"v1":{"unstable":{"defs":{"New":{"type":"string"},"Later":{"type":"string"}},
+			"props":{"Thing.b":{"type":"string"},"Thing.c":{"type":"string"},"Gone.x":{"type":"string"}}},
+			"promote":["Draft","Later"]},
+		"v2":{"unstable":{"defs":{"New":{"type":"integer"}}}}}`)
+	file := filepath.Join(t.TempDir(), "sdk.tgz")
+	put(t, file, string(packed(t, "2.10.0", newStable, newUnstable)))
+	var out bytes.Buffer
+	if err := run([]string{"-root", root, "behind", "-json", "-from", file}, &out, &out); status(err) != 1 {
+		t.Fatal(err, out.String())
+	}
+	var c comparison
+	if err := json.Unmarshal(out.Bytes(), &c); err != nil {
+		t.Fatal(err)
+	}
+	const at = "overlay/a.json: "
+	if d := cmp.Diff([]string{at + "v1.unstable.defs.New", at + "v1.unstable.props.Thing.b", at + "v1.promote Draft"}, c.Obsolete); d != "" {
+		t.Error(d)
+	}
+	var entries []string
+	for _, e := range c.Contradicted {
+		entries = append(entries, e.Entry)
+	}
+	if d := cmp.Diff([]string{at + "v1.unstable.props.Gone.x", at + "v2.unstable.defs.New"}, entries); d != "" {
+		t.Error(d)
+	}
+	out.Reset()
+	_ = run([]string{"-root", root, "behind", "-from", file}, &out, &out)
+	for _, want := range []string{"\nobsolete: " + at + "v1.unstable.defs.New\n", "\ncontradicted: " + at + "v2.unstable.defs.New: the schema has it, and it differs:"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s\nlacks %s", &out, want)
+		}
+	}
+	// Schemas that are equal have nothing of the overlay.
+	put(t, file, string(packed(t, "2.0.0", oldStable, oldUnstable)))
+	put(t, filepath.Join(root, "schema", overlay.Dir, "a.json"), `{"about":"a","seen":"b","certainty":"read","v1":{"unstable":{"defs":{"New":{"type":"string"}}}}}`)
+	out.Reset()
+	if err := run([]string{"-root", root, "behind", "-from", file}, &out, &out); err != nil {
+		t.Error(err, out.String())
+	}
+	put(t, filepath.Join(root, "schema", overlay.Dir, "a.json"), "{")
+	if err := run([]string{"-root", root, "behind", "-from", file}, &out, &out); status(err) != 2 {
+		t.Error(err)
 	}
 }
 

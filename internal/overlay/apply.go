@@ -40,14 +40,13 @@ func (d *document) bytes() []byte {
 	return Object(top)
 }
 
-// apply adds to both schemas. It collects all errors; each begins with where, and names the
-// entry.
-func (v *Version) apply(stable, unstable *document, where string) error {
-	var errs []error
+// apply adds to both schemas. It collects all errors, an [EntryError] each; each names the
+// entry, and begins with where.
+func (v *Version) apply(stable, unstable *document, where string) (errs []error) {
 	each := func(kind string, o object, add func(name string, raw json.RawMessage) error) {
 		for _, m := range o {
 			if err := add(m.Name, m.Value); err != nil {
-				errs = append(errs, fmt.Errorf("%s.unstable.%s.%s: %w", where, kind, m.Name, err))
+				errs = append(errs, &EntryError{where + ".unstable." + kind + "." + m.Name, err})
 			}
 		}
 	}
@@ -79,10 +78,10 @@ func (v *Version) apply(stable, unstable *document, where string) error {
 	has := func(name string) bool { return find(stable.defs, name) >= 0 || slices.Contains(v.Promote, name) }
 	for _, p := range v.Promote {
 		if err := promote(stable, unstable, p, has); err != nil {
-			errs = append(errs, fmt.Errorf("%s.promote %s: %w", where, p, err))
+			errs = append(errs, &EntryError{where + ".promote " + p, err})
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 var reference = regexp.MustCompile(`"\$ref":\s*"#/\$defs/([^"]*)"`)
@@ -126,10 +125,13 @@ func trim(raw json.RawMessage, has func(string) bool) (json.RawMessage, error) {
 	return raw, nil
 }
 
+// errTaken says that a schema has what is to be added, and that it is the same.
+var errTaken = errors.New("the schema has it, equal: delete this entry")
+
 // taken says that a schema has what is to be added.
 func taken(here, there json.RawMessage) error {
 	if equal(here, there) {
-		return errors.New("the schema has it, equal: delete this entry")
+		return errTaken
 	}
 	return fmt.Errorf("the schema has it, and it differs:\n\there   %s\n\tschema %s", compact(here), compact(there))
 }

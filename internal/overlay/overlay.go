@@ -141,10 +141,58 @@ func (s *Set) Schemas(version string) (stable, unstable []byte, err error) {
 	var errs []error
 	for _, f := range s.Files {
 		if v := f.Of(version); v != nil {
-			errs = append(errs, v.apply(docs[0], docs[1], filepath.ToSlash(filepath.Join(Dir, f.Name))+": "+version))
+			errs = append(errs, v.apply(docs[0], docs[1], f.where(version))...)
 		}
 	}
 	return docs[0].bytes(), docs[1].bytes(), errors.Join(errs...)
+}
+
+func (f *File) where(version string) string {
+	return Dir + "/" + f.Name + ": " + version
+}
+
+// An EntryError says why an entry of a file cannot be added to a schema.
+type EntryError struct {
+	Entry string // such as "overlay/speed.json: v1.unstable.values.SessionConfigOptionCategory"
+	Err   error
+}
+
+// Error begins with the entry.
+func (e *EntryError) Error() string { return e.Entry + ": " + e.Err.Error() }
+
+// Unwrap returns why.
+func (e *EntryError) Unwrap() error { return e.Err }
+
+// Obsolete reports whether all that the entry adds is in the schema as it is, so that it can be
+// deleted.
+func (e *EntryError) Obsolete() bool {
+	if list, ok := e.Err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(list.Unwrap(), func(err error) bool { return !errors.Is(err, errTaken) })
+	}
+	return errors.Is(e.Err, errTaken)
+}
+
+// Against returns which entries do not fit other schemas of a version ("v1", "v2"): those that
+// have what the entry adds, or lack what it adds to.
+func (s *Set) Against(version string, stable, unstable []byte) ([]*EntryError, error) {
+	var docs [2]*document
+	for i, raw := range [][]byte{stable, unstable} {
+		var err error
+		if docs[i], err = parse(raw); err != nil {
+			return nil, err
+		}
+	}
+	var out []*EntryError
+	for _, f := range s.Files {
+		v := f.Of(version)
+		if v == nil {
+			continue
+		}
+		for _, err := range v.apply(docs[0], docs[1], f.where(version)) {
+			out = append(out, err.(*EntryError)) // apply returns no others
+		}
+	}
+	return out, nil
 }
 
 // Schema returns one schema with what the overlays add, by the name of its file: "v1.json",
