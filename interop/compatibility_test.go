@@ -2,7 +2,6 @@ package interop
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
@@ -84,11 +83,15 @@ func compatibility(t *testing.T, numbers map[string]string) []byte {
 
 What [acp check](check.md) finds in agents and clients of others and in ours, why, and
 whose it is: the SDK is the library a peer is written with, the example or the test agent
-what is written on it. The official TypeScript SDK is %s, %s.
+what is written on it.
+
+| compared | version | released | |
+|---|---|---|---|
+%s
 
 | | passed | must failed | should failed | may, quirk failed | unseen | skipped |
 |---|--:|--:|--:|--:|--:|--:|
-`, officialVersion(t), coderVersion(t))
+`, comparedVersions(t))
 	for _, p := range checkedPeers() {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", p.name, anchor(p.name), numbers[p.name])
 	}
@@ -157,31 +160,19 @@ something else is found, or something no more. The sources of this page are in
 	return b.Bytes()
 }
 
-func officialVersion(t *testing.T) string {
+// comparedVersions are the rows for the SDKs of others.
+func comparedVersions(t *testing.T) string {
 	t.Helper()
-	var p struct{ Dependencies map[string]string }
-	data, err := os.ReadFile("package.json")
-	if err == nil {
-		err = json.Unmarshal(data, &p)
+	all, looked := readVersions(t)
+	var b strings.Builder
+	for _, sdk := range []struct{ name, shown, registry string }{
+		{"@agentclientprotocol/sdk", "the official TypeScript SDK, `@agentclientprotocol/sdk`", "npm"},
+		{"github.com/coder/acp-go-sdk", "`coder/acp-go-sdk`", "the Go module proxy"},
+	} {
+		c := all[sdk.name]
+		fmt.Fprintf(&b, "| %s | %s | %s | the newest that %s had on %s |\n", sdk.shown, c.version, c.released, sdk.registry, looked)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p.Dependencies["@agentclientprotocol/sdk"]
-}
-
-// coderVersion is the name and version of the module, as go.mod has it.
-func coderVersion(t *testing.T) string {
-	t.Helper()
-	data, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := regexp.MustCompile(`github.com/(coder/acp-go-sdk) v(\S+)`).FindSubmatch(data)
-	if m == nil {
-		t.Fatal("go.mod does not name coder/acp-go-sdk")
-	}
-	return fmt.Sprintf("`%s` %s", m[1], m[2])
+	return b.String()
 }
 
 func flagsShown(p *checked) string {
