@@ -99,7 +99,7 @@ func (w *watcher) again(p place, o *ownTurn) {
 		w.settle(o, turnEnd{err: err, refused: true})
 		return
 	}
-	w.queued(p.before(runs))
+	w.queued(o, p.before(runs))
 	w.g.work.Go(func() { w.await(p, o, runs) })
 }
 

@@ -150,9 +150,9 @@ func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
 	case err != nil:
 		return unkept(err)
 	case runs == mine:
-		w.queued(p.before(mine))
+		w.queued(o, p.before(mine))
 	default: // it was sent before, and waits, runs or has ended
-		w.queued(p.before(runs))
+		w.queued(o, p.before(runs))
 		w.g.work.Go(func() { w.await(p, o, runs) })
 	}
 	return nil

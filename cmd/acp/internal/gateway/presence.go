@@ -75,6 +75,8 @@ type Begun struct {
 type Queued struct {
 	SessionID acp.SessionID `json:"sessionId"`
 	Before    int           `json:"before,omitempty"` // turns that run or wait before it
+	// OperationID is the name that the client has given to the prompt, or "".
+	OperationID string `json:"operationId,omitempty"`
 }
 
 // wantsPresence reports whether a client has asked for these notifications.
@@ -299,8 +301,8 @@ func (r *answerRecord) decided(id string) *Decided {
 }
 
 // queued tells the client that its prompt is kept.
-func (w *watcher) queued(before int) {
-	w.notify(w.ctx, MethodQueued, Queued{acp.SessionID(w.id), before})
+func (w *watcher) queued(o *ownTurn, before int) {
+	w.notify(w.ctx, MethodQueued, Queued{acp.SessionID(w.id), before, o.sent.operation})
 }
 
 // begins tells the client that its prompt begins.

@@ -580,7 +580,7 @@ export class Conversation {
   }
 
   queued(q: Queued) {
-    const s = this.sending.value.find((x) => this.onWay.has(x.operationId)); // those that follow reach it later
+    const s = this.sending.value.find((x) => this.onWay.has(x.operationId) && (!q.operationId || x.operationId === q.operationId));
     if (s) void this.outbox.change(s.operationId, { before: q.before ?? 0 });
   }
 }

@@ -81,4 +81,5 @@ export function decisionIn(meta: Meta): Decision | undefined {
 export interface Queued {
   sessionId: string;
   before?: number;
+  operationId?: string;
 }
