@@ -56,9 +56,10 @@ func (a *Attendance) Notify(changed func()) (stop func()) {
 
 // attends is whether a connection is attended. The lock of the connection guards it.
 type attends struct {
-	away  bool
-	timer *time.Timer // sets away; nil before
-	tell  map[*func()]bool
+	active int // requests that are open
+	away   bool
+	timer  *time.Timer // sets away; nil before
+	tell   map[*func()]bool
 }
 
 // awaySoon is called when nothing is open any more. The caller holds the lock.
@@ -73,7 +74,7 @@ func (c *conn) awaySoon() {
 // attend notes whether something is open, and calls the functions of Notify.
 func (c *conn) attend() {
 	c.mu.Lock()
-	away := c.active == 0 && !c.gone
+	away := c.attends.active == 0 && !c.gone
 	var tell []func()
 	if away != c.attends.away {
 		c.attends.away = away

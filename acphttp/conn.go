@@ -60,7 +60,6 @@ type conn struct {
 	progress chan struct{}      // closed when a client takes something; nil unless somebody waits
 	ended    bool               // the agent says nothing more
 	gone     bool               // the client gets nothing more
-	active   int                // requests that are open
 	idle     bool               // the connection is given up because none was open
 	late     *time.Timer        // gives an agent up that does not end after its client; nil before
 	past     past               // streams of closed sessions
@@ -499,7 +498,7 @@ func (c *conn) opened() error {
 	if c.gone || c.idle {
 		return status(http.StatusNotFound, "unknown "+HeaderConnectionID)
 	}
-	c.active++
+	c.attends.active++
 	c.reap.Stop()
 	if c.attends.timer != nil {
 		c.attends.timer.Stop()
@@ -513,7 +512,7 @@ func (c *conn) opened() error {
 func (c *conn) closed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.active--; c.active == 0 && !c.gone {
+	if c.attends.active--; c.attends.active == 0 && !c.gone {
 		c.reap.Reset(c.s.limits.IdleTimeout)
 		c.awaySoon()
 	}
@@ -521,7 +520,7 @@ func (c *conn) closed() {
 
 func (c *conn) reapIdle() {
 	c.mu.Lock()
-	c.idle = c.active == 0
+	c.idle = c.attends.active == 0
 	idle := c.idle
 	c.mu.Unlock()
 	if idle {

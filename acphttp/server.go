@@ -293,7 +293,7 @@ func (s *Server) register(c *conn) error {
 	s.owned[c.principal]++
 	s.idle.Add(1)
 	if c.overHTTP || c.flat {
-		c.active = 1 // nobody else has the connection yet
+		c.attends.active = 1 // nobody else has the connection yet
 		c.reap = time.AfterFunc(s.limits.IdleTimeout, c.reapIdle)
 	}
 	return nil
