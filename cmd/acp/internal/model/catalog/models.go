@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -180,7 +180,7 @@ func (m *Models) key(p *Provider) (key, from string, ask func(context.Context) (
 	if o := p.own; o != nil {
 		switch {
 		case o.Key != "":
-			return os.Expand(o.Key, m.s.Env), "the settings", nil
+			return expand(o.Key, m.s.Env), "the settings", nil
 		case len(o.KeyCommand) > 0:
 			return "", "a command", func(ctx context.Context) (string, error) { return m.printed(ctx, o.KeyCommand) }
 		case o.Keyring != "":
@@ -201,6 +201,15 @@ func (m *Models) key(p *Provider) (key, from string, ask func(context.Context) (
 	}
 	return "", "", nil
 }
+
+// expand replaces ${NAME} in a key, and a key that is $NAME. Any other dollar sign belongs to the key.
+func expand(key string, env func(string) string) string {
+	return variable().ReplaceAllStringFunc(key, func(v string) string { return env(strings.Trim(v, "${}")) })
+}
+
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}|^\$[A-Za-z_][A-Za-z0-9_]*$`)
+})
 
 // keyPatience is how long a command may take that prints a key: it may ask the user.
 const keyPatience = time.Minute

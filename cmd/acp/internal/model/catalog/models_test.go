@@ -282,3 +282,13 @@ func TestTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestKeyDollar: a dollar sign in a key belongs to the key, unless it is that of ${NAME}, or the key is $NAME.
+func TestKeyDollar(t *testing.T) {
+	for key, want := range map[string]string{"sk-a$b": "sk-a$b", "$X": "value", "$X$": "$X$", "${X}": "value", "a${X}$$b${": "avalue$$b${", "${1}": "${1}", "${NONE}": ""} {
+		m := &Models{s: Settings{Env: env("X", "value", "b", "no")}}
+		if got, _, _ := m.key(&Provider{own: &Own{Key: key}}); got != want {
+			t.Errorf("%s: %q", key, got)
+		}
+	}
+}
