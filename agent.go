@@ -216,6 +216,17 @@ type Agent struct {
 	//
 	// Advertised: in both versions if set.
 	SessionStatus func(ctx context.Context, c *AgentConn, id SessionID) (SessionStatus, error)
+	// SessionOptions tells which options a session would begin with, and which commands
+	// it would have, without opening it: a new one, or the one with the id in q. It
+	// opens, changes and sends nothing, and connects to no MCP server. For an unknown id
+	// it returns [SessionNotFound].
+	//
+	// With it, clients may say which values options are to begin with. They are set once
+	// NewSession, ForkSession or ResumeSession has returned, with SetOption; what an
+	// option cannot have, or SetOption refuses, is left as it is. Experimental.
+	//
+	// Advertised: in both versions if set.
+	SessionOptions func(ctx context.Context, c *AgentConn, q *OptionsQuery) (*OptionsPreview, error)
 	// SetTitle renames a session and returns the title as it is stored. The title
 	// it is given is never blank. Experimental.
 	//

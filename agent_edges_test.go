@@ -104,7 +104,8 @@ func TestReplayInPieces(t *testing.T) {
 	before := len(r.updates())
 	r.must("session/resume", `{"sessionId":"`+s+`","cwd":"/","replayFrom":{"type":"start"}}`)
 	want := []string{
-		"agent_message_chunk welcome", "user_message go", "agent_message_chunk one", "plan_update", "agent_message_chunk two", "idle",
+		"agent_message_chunk welcome", "user_message go", "agent_message_chunk one", "plan_update", "agent_message_chunk two", "replay_complete",
+		"idle",
 	}
 	if diff := cmp.Diff(want, r.updates()[before:]); diff != "" {
 		t.Errorf("replay (-want +got):\n%s", diff)

@@ -51,6 +51,10 @@ var hookCases = []hookCase{
 		a.SessionStatus = func(context.Context, *AgentConn, SessionID) (SessionStatus, error) { return SessionStatusSaved, nil }
 	}, caps: [3][]string{1: {"sessionCapabilities.status"}, 2: {"session.status"}},
 		methods: [3][]string{1: {"session/status"}, 2: {"session/status"}}},
+	{name: "SessionOptions", set: func(a *Agent) {
+		a.SessionOptions = func(context.Context, *AgentConn, *OptionsQuery) (*OptionsPreview, error) { return nil, nil }
+	}, caps: [3][]string{1: {"sessionCapabilities.options"}, 2: {"session.options"}},
+		methods: [3][]string{1: {"session/options"}, 2: {"session/options"}}},
 	{name: "SetTitle", set: func(a *Agent) {
 		a.SetTitle = func(_ context.Context, _ *AgentConn, _ SessionID, title string) (string, error) { return title, nil }
 	}, caps: [3][]string{1: {"sessionCapabilities.title"}, 2: {"session.title"}},
@@ -123,7 +127,7 @@ func capabilities(r *rawClient) any {
 func validParams(method, session string) string {
 	p := map[string]string{
 		"session/new": `"cwd":"/","mcpServers":[]`, "session/prompt": `"prompt":[{"type":"text","text":"x"}]`,
-		"session/load": `"cwd":"/","mcpServers":[]`, "session/resume": `"cwd":"/"`, "session/fork": `"cwd":"/"`,
+		"session/load": `"cwd":"/","mcpServers":[]`, "session/resume": `"cwd":"/"`, "session/options": `"cwd":"/"`, "session/fork": `"cwd":"/"`,
 		"session/set_mode": `"modeId":"m"`, "session/set_config_option": `"configId":"c","type":"id","value":"v"`,
 		"session/set_title": `"title":"t"`, "authenticate": `"methodId":"m"`, "auth/login": `"methodId":"m"`,
 		"providers/set":     `"providerId":"p","apiType":"openai","baseUrl":"http://x","headers":{}`,

@@ -19,6 +19,7 @@ type history struct {
 	bytes int
 
 	left leftCalls // of a history that the agent sends
+	end  replayEnd // of that
 }
 
 // historyItem is an update, or a message of text that is being written.

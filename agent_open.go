@@ -20,6 +20,7 @@ type sessionRequest struct {
 	servers     []MCPServer
 	prompt      *SystemPrompt
 	meta        json.RawMessage
+	options     []InitialOption
 }
 
 var errHeldTooMuch = errors.New("acp: too many updates for a session whose id the client does not know yet")
@@ -60,7 +61,7 @@ func (o *sessionRequest) check(a *Agent, version int) error {
 		}
 		names[name] = true
 	}
-	return o.checkSystemPrompt(a)
+	return errors.Join(o.checkSystemPrompt(a), o.checkInitial(a))
 }
 
 // checkSystemPrompt refuses what the agent did not advertise instead of ignoring
@@ -156,6 +157,7 @@ func (c *AgentConn) open(ctx context.Context, o *sessionRequest, from SessionID)
 	if err := c.givenUp(ctx, s); err != nil {
 		return nil, err
 	}
+	s.begin(ctx, o.options)
 	s.announce()
 	context.AfterFunc(jsonrpc.RequestFrom(ctx).Context(), s.flush)
 	return s, nil
@@ -174,6 +176,14 @@ func (s *AgentSession) announce() {
 
 // resume brings a session back, with its history if replay is set.
 func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest, replay bool) (*AgentSession, error) {
+	s, err := c.restore(ctx, id, o, replay)
+	if err == nil {
+		s.begin(ctx, o.options)
+	}
+	return s, err
+}
+
+func (c *AgentConn) restore(ctx context.Context, id SessionID, o *sessionRequest, replay bool) (*AgentSession, error) {
 	a := c.agent.Load()
 	if err := o.check(a, c.Version()); err != nil {
 		return nil, err
@@ -217,6 +227,13 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 			return nil, err
 		}
 	}
+	if open && replay {
+		if err := s.acquire(ctx); err != nil {
+			return nil, err
+		}
+		s.history.end = replayEnd{}
+		s.releaseSending()
+	}
 	err = c.guard("ResumeSession", func() error { return a.ResumeSession(ctx, s, replay) })
 	if err == nil {
 		s.replaying.Store(false)
@@ -224,6 +241,9 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 		if !open {
 			err = c.givenUp(ctx, s)
 		}
+	}
+	if err == nil && replay {
+		err = s.endReplay(ctx, s)
 	}
 	if err == nil && !open {
 		err = s.endLeft(ctx)
@@ -250,13 +270,16 @@ func (s *AgentSession) replayAsked(ctx context.Context, o *sessionRequest) error
 	defer end.stop(ErrSessionClosed)
 	err := s.c.guard("ResumeSession", func() error { return s.c.agent.Load().ResumeSession(ctx, end, true) })
 	if errors.Is(err, jsonrpc.ErrResourceNotFound) {
-		return nil // nothing of it has been saved yet
+		return s.endReplay(ctx, end) // nothing of it has been saved yet
 	}
 	end.mu.Lock()
 	meta := end.meta
 	end.mu.Unlock()
 	if err == nil && meta != nil {
 		s.SetAnswerMeta(meta)
+	}
+	if err == nil {
+		err = s.endReplay(ctx, end)
 	}
 	return err
 }
@@ -308,9 +331,18 @@ func (s *AgentSession) replayKept(ctx context.Context, replay bool) error {
 	}
 	defer s.releaseSending()
 	proto := s.c.peer.Load().proto
+	var children []SessionID // announced by the history
 	if replay {
 		for _, u := range s.history.all() {
 			if err := proto.update(ctx, s, u); err != nil {
+				return err
+			}
+			if v, ok := u.(*SubagentUpdate); ok && !slices.Contains(children, v.SessionID) {
+				children = append(children, v.SessionID)
+			}
+		}
+		for _, id := range append(children, s.id) {
+			if err := proto.replayed(ctx, id); err != nil {
 				return err
 			}
 		}

@@ -339,8 +339,12 @@ func (s *AgentSession) send(ctx context.Context, u SessionUpdate) error {
 		*s.held = append(*s.held, u)
 		return nil
 	}
-	if s.replaying.Load() {
+	replaying := s.replaying.Load()
+	if replaying {
 		s.history.left.see(u)
+	}
+	if replaying || s.c.agent.Load().resumesOpen {
+		s.history.end.see(u)
 	}
 	if err := s.record(ctx, u); err != nil {
 		return err

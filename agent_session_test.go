@@ -149,7 +149,7 @@ func TestResumeHook(t *testing.T) {
 		if v == 2 {
 			replay = `{"sessionId":"saved","cwd":"/","replayFrom":{"type":"start"}}`
 			load = "session/resume"
-			want = []string{"user_message question", "agent_message_chunk answer", "idle"}
+			want = []string{"user_message question", "agent_message_chunk answer", "replay_complete", "idle"}
 		}
 		if res := r.must(load, replay); !strings.Contains(string(res), `"_meta":{"m":1}`) {
 			t.Errorf("result %s", res)
@@ -162,7 +162,7 @@ func TestResumeHook(t *testing.T) {
 		}
 		if v == 2 { // the name it had
 			r.must("session/load", params)
-			if got := conversation(0); len(got) != 6 {
+			if got := conversation(0); len(got) != 8 {
 				t.Errorf("session/load: %q", got)
 			}
 		}
@@ -210,7 +210,7 @@ func TestBuiltInSessions(t *testing.T) {
 	r.must("session/resume", `{"sessionId":"`+s+`","cwd":"/tmp","replayFrom":{"type":"start"}}`)
 	want := []string{
 		"user_message hi", "agent_thought ab", "tool_call_update call_1 Tool in_progress", "tool_call_update call_1 completed",
-		"agent_message one piece", "idle",
+		"agent_message one piece", "replay_complete", "idle",
 	}
 	if diff := cmp.Diff(want, r.updates()[before:]); diff != "" {
 		t.Errorf("replay (-want +got):\n%s", diff)

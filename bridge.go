@@ -345,6 +345,11 @@ func (l *bridgeLink) agentSessions(a *Agent, down *ClientConn) {
 			return res.Status, nil
 		}
 	}
+	if session.Options != nil {
+		a.SessionOptions = func(ctx context.Context, _ *AgentConn, q *OptionsQuery) (*OptionsPreview, error) {
+			return down.SessionOptions(ctx, *q)
+		}
+	}
 	if session.Title != nil {
 		a.SetTitle = func(ctx context.Context, _ *AgentConn, id SessionID, title string) (string, error) {
 			return down.SetTitle(ctx, id, title)
@@ -373,6 +378,7 @@ func configOf(s *AgentSession) SessionConfig {
 	o := s.request()
 	return SessionConfig{
 		Cwd: o.cwd, AdditionalDirectories: o.directories, MCPServers: o.servers, SystemPrompt: o.prompt, Meta: o.meta,
+		Options: o.options, asIs: true,
 	}
 }
 

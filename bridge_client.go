@@ -88,6 +88,8 @@ func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 	case *ConfigOptionUpdate:
 		_ = s.changeOptions(func([]SessionConfigOption) ([]SessionConfigOption, error) { return v.ConfigOptions, nil })
 		return
+	case *acpv2.ReplayComplete:
+		return // ours follows when the agent has answered: it may be of version 1
 	case *AvailableCommandsUpdate:
 		_ = s.changeCommands(v.AvailableCommands, true)
 		return

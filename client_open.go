@@ -30,11 +30,19 @@ type SessionConfig struct {
 	MCPServers []MCPServer
 	// SystemPrompt changes the agent's instructions. Experimental.
 	SystemPrompt *SystemPrompt
+	// Options are the values that options are to begin with. An agent that takes such
+	// values is sent them with the request; what it has not taken, and all of them if it
+	// does not, is set as [ClientSession.SetOption] does once the session is open. If that
+	// fails, the session is open all the same, and [ClientSession.NotSet] says why.
+	// Experimental.
+	Options []InitialOption
 	// Meta is _meta of the request: an object, or nil.
 	Meta json.RawMessage
 	// Replay makes [ClientConn.Restore] prefer a way that includes the session's
 	// history.
 	Replay bool
+
+	asIs bool // options the agent has not taken are not set
 }
 
 // check fills in the working directory and refuses what no agent, or not this
@@ -251,6 +259,7 @@ func (c *ClientConn) openNow(ctx context.Context, how clientOpening, source Sess
 		old.shut(ErrSessionClosed)
 	}
 	s.resolve(ctx, m, func(context.Context) { s.apply(cfg, res) })
+	s.setRest(ctx, cfg)
 	return s, nil
 }
 
@@ -261,7 +270,8 @@ func (c *ClientConn) Resume(ctx context.Context, id SessionID, cfg SessionConfig
 }
 
 // Load opens an earlier session and has the agent send its history, as updates
-// marked as replayed, before it returns.
+// marked as replayed, before it returns. If that fails after a part of the history has
+// arrived, the error wraps [ErrTruncated], if the agent tells where a history ends.
 func (c *ClientConn) Load(ctx context.Context, id SessionID, cfg SessionConfig) (*ClientSession, error) {
 	return c.openAgain(ctx, clientOpenLoad, id, &cfg)
 }
@@ -283,7 +293,7 @@ func (c *ClientConn) openAgain(ctx context.Context, how clientOpening, id Sessio
 		if c.Version() == 2 {
 			s.replay.until = clientReplayUntilState
 		}
-		s.replay.arrives, s.replay.begins = true, true
+		s.replay.arrives, s.replay.begins, s.replay.complete = true, true, false
 		s.mu.Unlock()
 		c.replayChildren(s)
 	}
@@ -294,7 +304,11 @@ func (c *ClientConn) openAgain(ctx context.Context, how clientOpening, id Sessio
 	}, func(context.Context) { s.apply(cfg, res) })
 	c.replayed(s) // there may have been no response
 	if err == nil {
+		s.setRest(ctx, cfg)
 		return s, nil
+	}
+	if how == clientOpenLoad {
+		err = s.truncated(err)
 	}
 	c.mcp.retract(cfg.MCPServers)
 	if last() { // otherwise another one may open it

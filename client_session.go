@@ -56,6 +56,7 @@ type ClientSession struct {
 	sent      uint64    // prompts that went out
 	steering  clientSteering
 	modesV1   clientModesV1
+	notSet    []OptionNotSet
 }
 
 // clientReplaying is what is known of a session's history while it is being sent.
@@ -63,6 +64,8 @@ type clientReplaying struct {
 	until   clientReplay
 	begins  bool // nothing of it has been delivered
 	arrives bool // it is not over as far as messages have arrived
+
+	complete bool // the agent has said that it is over
 }
 
 // clientReplay says whether updates are history.
@@ -163,6 +166,9 @@ func (s *ClientSession) emit(ctx context.Context, u *Update) {
 			s.replay.until = clientLive
 		}
 		s.state.apply(u.Update)
+	}
+	if _, over := u.Update.(*acpv2.ReplayComplete); over && s.replay.until != clientLive {
+		s.replay.complete, s.replay.until = true, clientLive
 	}
 	u.Replayed = s.replay.until != clientLive && !u.Synthetic
 	if !isText {

@@ -28,8 +28,8 @@ type Update struct {
 	Created bool
 	// Replayed reports that this is history, which the agent repeats because the
 	// session, or the one whose subagent it is, is being opened again: everything
-	// between the request and its answer in version 1, and up to the first state
-	// that is not the end of a turn in version 2. What an agent of version 1 sends
+	// between the request and its answer in version 1; up to the end that the agent
+	// marks, or the first state that is not the end of a turn, in version 2. What an agent of version 1 sends
 	// just after its answer cannot be distinguished from live updates.
 	Replayed bool
 	// Restarts reports that the update is the first of such a history. Whoever keeps

@@ -25,6 +25,8 @@ type agentProtocol interface {
 	// update sends an update. It is called for one update of a session at a
 	// time.
 	update(ctx context.Context, s *AgentSession, u SessionUpdate) error
+	// replayed says that all of a session's history has been sent.
+	replayed(ctx context.Context, id SessionID) error
 	// chunk is update for a piece of text, which has to be fast.
 	chunk(ctx context.Context, s *AgentSession, kind messageKind, id MessageID, text string) error
 

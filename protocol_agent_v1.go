@@ -49,6 +49,7 @@ func (p *agentV1) initialized(meta json.RawMessage) ([]byte, error) {
 	mark(&sc.Archive, a.ArchiveSession != nil)
 	mark(&sc.Status, a.SessionStatus != nil)
 	mark(&sc.Title, a.SetTitle != nil)
+	mark(&sc.Options, a.SessionOptions != nil)
 	mark(&sc.SystemPrompt, a.SystemPrompt != SystemPromptNone)
 	if a.SystemPrompt == SystemPromptOverride {
 		sc.SystemPrompt.Mode = &acpv1.SessionSystemPromptModeCapabilities{Override: new(acpv1.SessionSystemPromptOverrideCapabilities)}
@@ -93,6 +94,7 @@ func (p *agentV1) register(mux *jsonrpc.Mux) {
 		return nil, p.c.disableProvider(ctx, ProviderID(r.ProviderID))
 	})
 	p.registerSessions(mux)
+	p.registerOptions(mux)
 	p.registerInSession(mux)
 }
 
@@ -109,7 +111,7 @@ func convert[T, U any](f func(T) U) func(*T, error) (*U, error) {
 
 func (p *agentV1) registerSessions(mux *jsonrpc.Mux) {
 	acpv1.MethodSessionNew.Handle(mux, func(ctx context.Context, r *acpv1.NewSessionRequest) (*acpv1.NewSessionResponse, error) {
-		o, err := p.request(r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta)
+		o, err := p.request(r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.ConfigOptions, r.Meta)
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +123,7 @@ func (p *agentV1) registerSessions(mux *jsonrpc.Mux) {
 		return &acpv1.NewSessionResponse{SessionID: acpv1.SessionID(s.id), Modes: modes, ConfigOptions: options, Meta: meta}, nil
 	})
 	acpv1.MethodSessionFork.Handle(mux, func(ctx context.Context, r *acpv1.ForkSessionRequest) (*acpv1.ForkSessionResponse, error) {
-		o, err := p.request(r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta)
+		o, err := p.request(r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.ConfigOptions, r.Meta)
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +135,7 @@ func (p *agentV1) registerSessions(mux *jsonrpc.Mux) {
 		return &acpv1.ForkSessionResponse{SessionID: acpv1.SessionID(s.id), Modes: modes, ConfigOptions: options, Meta: meta}, nil
 	})
 	acpv1.MethodSessionLoad.Handle(mux, func(ctx context.Context, r *acpv1.LoadSessionRequest) (*acpv1.LoadSessionResponse, error) {
-		s, err := p.restore(ctx, r.SessionID, true, r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta)
+		s, err := p.restore(ctx, r.SessionID, true, r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.ConfigOptions, r.Meta)
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +143,7 @@ func (p *agentV1) registerSessions(mux *jsonrpc.Mux) {
 		return &acpv1.LoadSessionResponse{Modes: modes, ConfigOptions: options, Meta: meta}, nil
 	})
 	acpv1.MethodSessionResume.Handle(mux, func(ctx context.Context, r *acpv1.ResumeSessionRequest) (*acpv1.ResumeSessionResponse, error) {
-		s, err := p.restore(ctx, r.SessionID, false, r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta)
+		s, err := p.restore(ctx, r.SessionID, false, r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.ConfigOptions, r.Meta)
 		if err != nil {
 			return nil, err
 		}
@@ -190,21 +192,23 @@ func (p *agentV1) registerSessions(mux *jsonrpc.Mux) {
 	})
 }
 
-func (p *agentV1) request(cwd string, dirs []string, servers []acpv1.MCPServer, prompt *acpv1.SystemPrompt, meta json.RawMessage) (*sessionRequest, error) {
+func (p *agentV1) request(cwd string, dirs []string, servers []acpv1.MCPServer, prompt *acpv1.SystemPrompt,
+	options []acpv1.InitialSessionConfigOption, meta json.RawMessage) (*sessionRequest, error) {
 	list, err := translate.MCPServersFromV1(servers)
 	if err != nil {
 		return nil, invalidParams("mcpServers", err.Error())
 	}
-	return &sessionRequest{cwd, dirs, list, translate.SystemPromptFromV1(prompt), meta}, nil
+	return &sessionRequest{cwd, dirs, list, translate.SystemPromptFromV1(prompt), meta, translate.InitialOptionsFromV1(options)}, nil
 }
 
 // restore loads or resumes. One hook advertises both.
 func (p *agentV1) restore(ctx context.Context, id acpv1.SessionID, replay bool,
-	cwd string, dirs []string, servers []acpv1.MCPServer, prompt *acpv1.SystemPrompt, meta json.RawMessage) (*AgentSession, error) {
+	cwd string, dirs []string, servers []acpv1.MCPServer, prompt *acpv1.SystemPrompt,
+	options []acpv1.InitialSessionConfigOption, meta json.RawMessage) (*AgentSession, error) {
 	if p.c.agent.Load().ResumeSession == nil {
 		return nil, notFound(ctx)
 	}
-	o, err := p.request(cwd, dirs, servers, prompt, meta)
+	o, err := p.request(cwd, dirs, servers, prompt, options, meta)
 	if err != nil {
 		return nil, err
 	}
@@ -237,6 +241,19 @@ func (p *agentV1) opened(s *AgentSession) (modes *acpv1.SessionModeState, option
 func saysCommands(u SessionUpdate) bool {
 	_, ok := u.(*AvailableCommandsUpdate)
 	return ok
+}
+
+func (p *agentV1) registerOptions(mux *jsonrpc.Mux) {
+	acpv1.MethodSessionOptions.Handle(mux, func(ctx context.Context, r *acpv1.SessionOptionsRequest) (*acpv1.SessionOptionsResponse, error) {
+		q := translate.OptionsRequestFromV1(*r)
+		res, err := p.c.previewOptions(ctx, &q)
+		if err != nil {
+			return nil, err
+		}
+		to := translate.ToV1{Caps: p.c.peer.Load().capsV1} // no booleans for clients without
+		options, modes := to.Options(res.ConfigOptions)
+		return &acpv1.SessionOptionsResponse{Modes: modes, ConfigOptions: options, Meta: res.Meta}, nil
+	})
 }
 
 func (p *agentV1) registerInSession(mux *jsonrpc.Mux) {
@@ -376,6 +393,9 @@ func stopV1(r StopReason) acpv1.StopReason {
 // unheard reports whether a session is a subagent's that the client does not
 // understand.
 func (s *AgentSession) unheard() bool { return s.child && s.toV1.Caps.Subagents == nil }
+
+// replayed says nothing: the answer to session/load does.
+func (p *agentV1) replayed(context.Context, SessionID) error { return nil }
 
 func (p *agentV1) update(ctx context.Context, s *AgentSession, u SessionUpdate) error {
 	if s.unheard() {

@@ -48,6 +48,7 @@ func (p *agentV2) initialized(meta json.RawMessage) ([]byte, error) {
 	mark(&session.Archive, a.ArchiveSession != nil)
 	mark(&session.Status, a.SessionStatus != nil)
 	mark(&session.Title, a.SetTitle != nil)
+	mark(&session.Options, a.SessionOptions != nil)
 	mark(&session.SystemPrompt, a.SystemPrompt != SystemPromptNone)
 	if a.SystemPrompt == SystemPromptOverride {
 		session.SystemPrompt.Mode = &acpv2.SessionSystemPromptModeCapabilities{Override: new(acpv2.SessionSystemPromptOverrideCapabilities)}
@@ -79,6 +80,7 @@ func (p *agentV2) register(mux *jsonrpc.Mux) {
 		return nil, p.c.disableProvider(ctx, r.ProviderID)
 	})
 	p.registerSessions(mux)
+	p.registerOptions(mux)
 	p.registerInSession(mux)
 	if !p.c.agent.Load().NoLegacy {
 		p.registerLegacy(mux)
@@ -106,7 +108,7 @@ func (p *agentV2) registerLegacy(mux *jsonrpc.Mux) {
 
 func (p *agentV2) registerSessions(mux *jsonrpc.Mux) {
 	acpv2.MethodSessionNew.Handle(mux, func(ctx context.Context, r *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
-		s, err := p.c.open(ctx, &sessionRequest{r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta}, "")
+		s, err := p.c.open(ctx, &sessionRequest{r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta, r.ConfigOptions}, "")
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +117,7 @@ func (p *agentV2) registerSessions(mux *jsonrpc.Mux) {
 		return &acpv2.NewSessionResponse{SessionID: s.id, ConfigOptions: s.options.list, AvailableCommands: s.commands, Meta: s.meta}, nil
 	})
 	acpv2.MethodSessionFork.Handle(mux, func(ctx context.Context, r *acpv2.ForkSessionRequest) (*acpv2.ForkSessionResponse, error) {
-		s, err := p.c.open(ctx, &sessionRequest{r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta}, r.SessionID)
+		s, err := p.c.open(ctx, &sessionRequest{r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta, r.ConfigOptions}, r.SessionID)
 		if err != nil {
 			return nil, err
 		}
@@ -165,13 +167,19 @@ func (p *agentV2) resume(ctx context.Context, r *acpv2.ResumeSessionRequest) (*a
 	default:
 		return nil, invalidParams("replayFrom.type", "unknown place to replay from") // S85
 	}
-	s, err := p.c.resume(ctx, r.SessionID, &sessionRequest{r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta}, replay)
+	s, err := p.c.resume(ctx, r.SessionID, &sessionRequest{r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta, r.ConfigOptions}, replay)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &acpv2.ResumeSessionResponse{ConfigOptions: s.options.list, AvailableCommands: s.commands, Meta: s.meta}, nil
+}
+
+func (p *agentV2) registerOptions(mux *jsonrpc.Mux) {
+	acpv2.MethodSessionOptions.Handle(mux, func(ctx context.Context, r *acpv2.SessionOptionsRequest) (*acpv2.SessionOptionsResponse, error) {
+		return p.c.previewOptions(ctx, r)
+	})
 }
 
 func (p *agentV2) registerInSession(mux *jsonrpc.Mux) {
@@ -237,6 +245,11 @@ func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.Pr
 		return nil, err
 	}
 	return &acpv2.PromptResponse{MessageID: t.message}, nil
+}
+
+func (p *agentV2) replayed(ctx context.Context, id SessionID) error {
+	return acpv2.NotificationSessionUpdate.Notify(ctx, p.c.conn,
+		&acpv2.UpdateSessionNotification{SessionID: id, Update: new(acpv2.ReplayComplete)})
 }
 
 func (p *agentV2) update(ctx context.Context, s *AgentSession, u SessionUpdate) error {

@@ -35,6 +35,8 @@ type clientProtocol interface {
 	canClose() bool
 	archiveSession(ctx context.Context, id SessionID, archive bool, opt jsonrpc.CallOption) error
 	sessionStatus(ctx context.Context, id SessionID) (*acpv2.SessionStatusResponse, error)
+	// sessionOptions asks what a session would begin with.
+	sessionOptions(ctx context.Context, q *OptionsQuery) (*OptionsPreview, error)
 	setTitle(ctx context.Context, id SessionID, title string, opt jsonrpc.CallOption) (string, error)
 
 	// prompt sends a prompt and returns the function that waits for the answer;

@@ -132,32 +132,33 @@ func (p *clientV1) open(ctx context.Context, how clientOpening, id SessionID, cf
 		servers = []acpv1.MCPServer{} // required
 	}
 	prompt := translate.SystemPromptToV1(cfg.SystemPrompt)
+	initial := translate.InitialOptionsToV1(p.c.initial(cfg))
 	conn, sid, dirs := p.c.conn, acpv1.SessionID(id), cfg.AdditionalDirectories
 	switch how {
 	case clientOpenNew:
 		r, err := call(ctx, acpv1.MethodSessionNew, conn, &acpv1.NewSessionRequest{
-			Cwd: cfg.Cwd, AdditionalDirectories: dirs, MCPServers: servers, SystemPrompt: prompt, Meta: cfg.Meta}, opts...)
+			Cwd: cfg.Cwd, AdditionalDirectories: dirs, MCPServers: servers, SystemPrompt: prompt, ConfigOptions: initial, Meta: cfg.Meta}, opts...)
 		if err != nil {
 			return nil, err
 		}
 		return openedV1(SessionID(r.SessionID), r.ConfigOptions, r.Modes, r.Meta, r.Unknown), nil
 	case clientOpenFork:
 		r, err := call(ctx, acpv1.MethodSessionFork, conn, &acpv1.ForkSessionRequest{
-			SessionID: sid, Cwd: cfg.Cwd, AdditionalDirectories: dirs, MCPServers: servers, SystemPrompt: prompt, Meta: cfg.Meta}, opts...)
+			SessionID: sid, Cwd: cfg.Cwd, AdditionalDirectories: dirs, MCPServers: servers, SystemPrompt: prompt, ConfigOptions: initial, Meta: cfg.Meta}, opts...)
 		if err != nil {
 			return nil, err
 		}
 		return openedV1(SessionID(r.SessionID), r.ConfigOptions, r.Modes, r.Meta, r.Unknown), nil
 	case clientOpenLoad:
 		r, err := call(ctx, acpv1.MethodSessionLoad, conn, &acpv1.LoadSessionRequest{
-			SessionID: sid, Cwd: cfg.Cwd, AdditionalDirectories: dirs, MCPServers: servers, SystemPrompt: prompt, Meta: cfg.Meta}, opts...)
+			SessionID: sid, Cwd: cfg.Cwd, AdditionalDirectories: dirs, MCPServers: servers, SystemPrompt: prompt, ConfigOptions: initial, Meta: cfg.Meta}, opts...)
 		if err != nil {
 			return nil, err
 		}
 		return openedV1(id, r.ConfigOptions, r.Modes, r.Meta, r.Unknown), nil
 	}
 	r, err := call(ctx, acpv1.MethodSessionResume, conn, &acpv1.ResumeSessionRequest{
-		SessionID: sid, Cwd: cfg.Cwd, AdditionalDirectories: dirs, MCPServers: servers, SystemPrompt: prompt, Meta: cfg.Meta}, opts...)
+		SessionID: sid, Cwd: cfg.Cwd, AdditionalDirectories: dirs, MCPServers: servers, SystemPrompt: prompt, ConfigOptions: initial, Meta: cfg.Meta}, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -224,6 +225,15 @@ func (p *clientV1) sessionStatus(ctx context.Context, id SessionID) (*acpv2.Sess
 	}
 	res := translate.SessionStatusFromV1(*r)
 	return &res, nil
+}
+
+func (p *clientV1) sessionOptions(ctx context.Context, q *OptionsQuery) (*OptionsPreview, error) {
+	v1 := translate.OptionsRequestToV1(*q)
+	r, err := call(ctx, acpv1.MethodSessionOptions, p.c.conn, &v1)
+	if err != nil {
+		return nil, err
+	}
+	return &OptionsPreview{ConfigOptions: translate.SessionOptionsFromV1(r.ConfigOptions, r.Modes, nil), Meta: r.Meta}, nil
 }
 
 func (p *clientV1) setTitle(ctx context.Context, id SessionID, title string, opt jsonrpc.CallOption) (string, error) {

@@ -101,7 +101,8 @@ func (p *clientV2) open(ctx context.Context, how clientOpening, id SessionID, cf
 	switch how {
 	case clientOpenNew:
 		r, err := call(ctx, acpv2.MethodSessionNew, conn, &acpv2.NewSessionRequest{
-			Cwd: cfg.Cwd, AdditionalDirectories: cfg.AdditionalDirectories, MCPServers: cfg.MCPServers, SystemPrompt: cfg.SystemPrompt, Meta: cfg.Meta,
+			Cwd: cfg.Cwd, AdditionalDirectories: cfg.AdditionalDirectories, MCPServers: cfg.MCPServers, SystemPrompt: cfg.SystemPrompt,
+			ConfigOptions: p.c.initial(cfg), Meta: cfg.Meta,
 		}, opts...)
 		if err != nil {
 			return nil, err
@@ -109,7 +110,8 @@ func (p *clientV2) open(ctx context.Context, how clientOpening, id SessionID, cf
 		return &clientOpened{id: r.SessionID, options: r.ConfigOptions, commands: r.AvailableCommands, meta: r.Meta}, nil
 	case clientOpenFork:
 		r, err := call(ctx, acpv2.MethodSessionFork, conn, &acpv2.ForkSessionRequest{
-			SessionID: id, Cwd: cfg.Cwd, AdditionalDirectories: cfg.AdditionalDirectories, MCPServers: cfg.MCPServers, SystemPrompt: cfg.SystemPrompt, Meta: cfg.Meta,
+			SessionID: id, Cwd: cfg.Cwd, AdditionalDirectories: cfg.AdditionalDirectories, MCPServers: cfg.MCPServers, SystemPrompt: cfg.SystemPrompt,
+			ConfigOptions: p.c.initial(cfg), Meta: cfg.Meta,
 		}, opts...)
 		if err != nil {
 			return nil, err
@@ -117,7 +119,8 @@ func (p *clientV2) open(ctx context.Context, how clientOpening, id SessionID, cf
 		return &clientOpened{id: r.SessionID, options: r.ConfigOptions, commands: r.AvailableCommands, meta: r.Meta}, nil
 	}
 	req := &acpv2.ResumeSessionRequest{
-		SessionID: id, Cwd: cfg.Cwd, AdditionalDirectories: cfg.AdditionalDirectories, MCPServers: cfg.MCPServers, SystemPrompt: cfg.SystemPrompt, Meta: cfg.Meta,
+		SessionID: id, Cwd: cfg.Cwd, AdditionalDirectories: cfg.AdditionalDirectories, MCPServers: cfg.MCPServers, SystemPrompt: cfg.SystemPrompt,
+		ConfigOptions: p.c.initial(cfg), Meta: cfg.Meta,
 	}
 	if how == clientOpenLoad {
 		req.ReplayFrom = &acpv2.ReplayFromStart{}
@@ -167,6 +170,10 @@ func (p *clientV2) sessionStatus(ctx context.Context, id SessionID) (*acpv2.Sess
 		return nil, err
 	}
 	return call(ctx, acpv2.MethodSessionStatus, p.c.conn, &acpv2.SessionStatusRequest{SessionID: id})
+}
+
+func (p *clientV2) sessionOptions(ctx context.Context, q *OptionsQuery) (*OptionsPreview, error) {
+	return call(ctx, acpv2.MethodSessionOptions, p.c.conn, q)
 }
 
 func (p *clientV2) setTitle(ctx context.Context, id SessionID, title string, opt jsonrpc.CallOption) (string, error) {

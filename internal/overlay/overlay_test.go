@@ -142,7 +142,7 @@ func TestConflicts(t *testing.T) {
 		"equal value":         {`{"unstable":{"values":{"Kind":["one"]}}}`, "v1.unstable.values.Kind: the schema has it, equal"},
 		"equal promotion":     {`{"promote":["Known.a"]}`, "v1.promote Known.a: the schema has it, equal"},
 		"promoted value":      {`{"promote":["Kind=one"]}`, "v1.promote Kind=one: the schema has it, equal"},
-		"promoted definition": {`{"promote":["Known"]}`, "v1.promote Known: the schema has it, and it differs"},
+		"promoted definition": {`{"promote":["Union"]}`, "v1.promote Union: the schema has it, and it differs"},
 		"no such definition":  {`{"promote":["Nothing"]}`, "no such definition"},
 		"no such property":    {`{"promote":["Known.z"]}`, "no such property"},
 		"no such variant":     {`{"promote":["Union=z"]}`, "no such variant"},
