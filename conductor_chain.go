@@ -70,7 +70,7 @@ func newChain(ctx context.Context, c *Conductor, agent jsonrpc.Stream) *chain {
 // serve serves the client and returns when nothing of the chain is left.
 func (s *chain) serve(stream jsonrpc.Stream) error {
 	defer s.stop()
-	e := &proxyEnd{name: "client"}
+	e := &proxyEnd{name: "client", live: make(chan struct{})}
 	s.client = e
 	front := chainFront{s}
 	e.bare = front
@@ -83,6 +83,7 @@ func (s *chain) serve(stream jsonrpc.Stream) error {
 	}
 	e.preempt = e.prompts.preempt(s.preempt)
 	e.start(stream, jsonrpc.Config{Settings: s.c.Engine, Logger: s.c.Logger})
+	close(e.live)
 	unwatch := context.AfterFunc(s.ctx, func() { _ = e.conn.Close() })
 	err := e.conn.Wait()
 	unwatch()
@@ -328,7 +329,7 @@ func (s *chain) attempt(ctx context.Context, m proxied, asked, version int) (jso
 	if err != nil {
 		return nil, nil, err
 	}
-	m.params = &params
+	m.params, m.checked = &params, false
 	res, err := run.links[0].request(ctx, m)
 	return res, run, err
 }
@@ -402,10 +403,10 @@ func (s *chain) open(ctx context.Context, agent bool, c *Component, name string)
 func (run *chainRun) join(streams []jsonrpc.Stream) {
 	s, n := run.chain, len(run.chain.c.Proxies)
 	run.links, run.ups = make([]proxyLink, n+1), make([]proxyLink, n+1)
-	ends := make([]*proxyEnd, n+1)
+	ends, live := make([]*proxyEnd, n+1), make(chan struct{})
 	for i := range n + 1 {
 		if streams[i] != nil {
-			ends[i] = &proxyEnd{name: run.names[i]}
+			ends[i] = &proxyEnd{name: run.names[i], live: live}
 		}
 	}
 	// Towards the agent.
@@ -453,6 +454,7 @@ func (run *chainRun) join(streams []jsonrpc.Stream) {
 		run.ends = append(run.ends, e)
 		e.start(streams[i], jsonrpc.Config{Settings: s.c.Engine, Logger: s.c.Logger})
 	}
+	close(live)
 	for _, e := range run.ends {
 		s.watchers.Go(func() { run.watch(e) })
 	}

@@ -16,8 +16,8 @@ func (t *chainTransport) Open(ctx context.Context) (jsonrpc.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	theirs, ours := jsonrpc.Pipe()
-	s := &chainStream{EagerStream: ours.(jsonrpc.EagerStream), done: make(chan struct{}), agent: agent}
+	theirs, ours := framePipe()
+	s := &chainStream{framePipeEnd: ours, done: make(chan struct{})}
 	if p := processOf(agent); p != nil {
 		processes.Store(s, p)
 	}
@@ -31,8 +31,7 @@ func (t *chainTransport) Open(ctx context.Context) (jsonrpc.Stream, error) {
 
 // chainStream is the client's end of a chain.
 type chainStream struct {
-	jsonrpc.EagerStream
-	agent jsonrpc.Stream
+	*framePipeEnd
 	once  sync.Once
 	done  chan struct{} // closed when the chain has ended and err is set
 	err   error
@@ -40,7 +39,7 @@ type chainStream struct {
 
 // Close ends the chain and returns when it has ended.
 func (s *chainStream) Close() error {
-	err := s.EagerStream.Close()
+	err := s.framePipeEnd.Close()
 	<-s.done
 	s.once.Do(func() { processes.Delete(s) })
 	return err

@@ -14,6 +14,7 @@ import (
 
 // prompt runs the Prompt hook.
 func (n *proxyNode) prompt(ctx context.Context, m proxied) (json.RawMessage, error) {
+	m.hooked = true
 	p, err := n.readPrompt(m)
 	if err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func (n *proxyNode) prompt(ctx context.Context, m proxied) (json.RawMessage, err
 		if err != nil {
 			return err
 		}
-		m.params = &params
+		m.params, m.checked = &params, false
 		if result, err = n.down.request(ctx, m); err != nil {
 			return err
 		}
@@ -129,6 +130,7 @@ func (n *proxyNode) writePrompt(p *ProxyPrompt, was, meta json.RawMessage) (json
 
 // permission runs the Permission hook.
 func (n *proxyNode) permission(ctx context.Context, m proxied) (json.RawMessage, error) {
+	m.hooked = true
 	q, err := n.readPermission(m)
 	if err != nil {
 		return nil, err

@@ -79,7 +79,7 @@ func (n *proxyNode) handshake(ctx context.Context, m proxied, in *ProxyInit, par
 		if after := in.encodedRequest(); !bytes.Equal(before, after) {
 			params = after
 		}
-		m.params = &params
+		m.params, m.checked = &params, false
 		if in.RequestV1 != nil {
 			state.caps = in.RequestV1.ClientCapabilities
 		}
@@ -185,6 +185,7 @@ func (n *proxyNode) answerOf(in *ProxyInit, result json.RawMessage) (json.RawMes
 
 // open handles a request that opens a session.
 func (n *proxyNode) open(ctx context.Context, m proxied) (json.RawMessage, error) {
+	m.hooked = true
 	s := &ProxySession{node: n, of: n.state.Load()}
 	params := m.raw()
 	opening, err := n.readOpening(m.method, params)
@@ -212,7 +213,7 @@ func (n *proxyNode) open(ctx context.Context, m proxied) (json.RawMessage, error
 		if err != nil {
 			return err
 		}
-		m.params = &changed
+		m.params, m.checked = &changed, false
 		if result, err = n.down.request(ctx, m); err != nil {
 			n.mcp.undeclare(s)
 			return err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/wire"
@@ -25,6 +26,8 @@ const (
 type proxied struct {
 	method  string
 	params  *json.RawMessage // nil for none
+	checked bool             // params are as they were received, and fit to be sent
+	hooked  bool             // a hook stands around it
 	session string           // the session it is about, or ""
 	req     *jsonrpc.Request // whose place in its lane is kept until it was passed on; nil for none
 }
@@ -60,6 +63,7 @@ func (l noLink) notify(context.Context, proxied) error                     { ret
 type proxyEnd struct {
 	name string
 	conn *jsonrpc.Conn
+	live chan struct{} // closed when all connections that messages are forwarded to are there
 	old  atomic.Bool // the peer uses the earlier names
 
 	bare, wrapped proxyLink                                                                  // where what the peer sends goes
@@ -67,10 +71,14 @@ type proxyEnd struct {
 	fresh         proxyFresh
 	prompts       heldPrompts
 	preempt       func(*jsonrpc.Request) error
+	handed        json.RawMessage           // what the reader forwards
 	lanes         [2]atomic.Pointer[string] // the last ones, bare and in envelopes
+	updates       proxyLink                 // where updates go; as bare, without proxies that do not look at them
+	direct        bool                      // no hook waits for updates: they may be forwarded by the reader
 }
 
-// start begins to read. The links must be set before.
+// start begins to read. The links must be set before. Nothing is forwarded before live
+// is closed.
 func (e *proxyEnd) start(stream jsonrpc.Stream, cfg jsonrpc.Config) {
 	if cfg.MaxRequests == 0 {
 		cfg.MaxRequests = maxChainRequests
@@ -79,6 +87,7 @@ func (e *proxyEnd) start(stream jsonrpc.Stream, cfg jsonrpc.Config) {
 	if e.preempt != nil {
 		cfg.Preempt = e.preempt
 	}
+	e.updates, e.direct = updatesLink(e.bare)
 	mux := &jsonrpc.Mux{InOrder: true}
 	e.register(mux)
 	cfg.Mux = mux
@@ -88,10 +97,16 @@ func (e *proxyEnd) start(stream jsonrpc.Stream, cfg jsonrpc.Config) {
 // register registers the handlers. Those of what is frequent have names, which are then
 // recognized.
 func (e *proxyEnd) register(mux *jsonrpc.Mux) {
-	note := jsonrpc.Notification[json.RawMessage]{Name: acpv2.NotificationSessionUpdate.Name}
-	note.Handle(mux, func(ctx context.Context, params *json.RawMessage) error {
-		return e.notified(ctx, e.bare, jsonrpc.RequestFrom(ctx), note.Name, params)
-	})
+	update := acpv2.NotificationSessionUpdate.Name
+	mux.Direct(update, func() bool { return e.direct && e.fresh.n.Load() == 0 && isClosed(e.live) },
+		func(ctx context.Context, lane string, params []byte) error {
+			<-e.live
+			e.handed = params
+			m := proxied{method: update, params: &e.handed, session: sessionOfLane(lane)}
+			m.checked = bytes.IndexByte(params, '\n') < 0 && utf8.Valid(params)
+			e.fresh.wait(ctx, m.session)
+			return e.updates.notify(ctx, m)
+		})
 	mux.Fallback(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		raw, _ := req.Params.(json.RawMessage)
 		return e.requested(ctx, e.bare, req, req.Method, &raw)
@@ -109,6 +124,7 @@ func (e *proxyEnd) register(mux *jsonrpc.Mux) {
 			if e.asked == nil {
 				return nil, errNoProxy(initialize)
 			}
+			<-e.live
 			e.old.Store(old)
 			res, err := e.asked(ctx, *params)
 			return &res, err
@@ -128,6 +144,30 @@ func (e *proxyEnd) register(mux *jsonrpc.Mux) {
 	}
 }
 
+// updatesLink returns where updates go that come along a link. direct reports that no hook
+// stands there.
+func updatesLink(link proxyLink) (_ proxyLink, direct bool) {
+	for {
+		switch l := link.(type) {
+		case nodeToClient:
+			if l.p.Update != nil || l.p.Notify != nil {
+				return link, false
+			}
+			link = l.up
+		case *tracedLink:
+			if _, ok := l.link.(nodeToClient); ok {
+				_, direct = updatesLink(l.link)
+				return link, direct
+			}
+			return link, true
+		case bareLink, wrappedLink:
+			return link, true
+		default:
+			return link, false
+		}
+	}
+}
+
 // errNoProxy refuses what only a conductor sends, and only to a proxy.
 func errNoProxy(method string) error {
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: %s is not for this component", method)
@@ -141,7 +181,8 @@ func (e *proxyEnd) speaks(old bool) {
 }
 
 func (e *proxyEnd) requested(ctx context.Context, to proxyLink, req *jsonrpc.Request, method string, params *json.RawMessage) (json.RawMessage, error) {
-	m := proxied{method: method, params: params, session: sessionOfLane(req.Lane), req: req}
+	<-e.live
+	m := proxied{method: method, params: params, checked: true, session: sessionOfLane(req.Lane), req: req}
 	e.fresh.wait(ctx, m.session)
 	res, err := to.request(ctx, m)
 	if err == nil && len(res) == 0 {
@@ -151,7 +192,8 @@ func (e *proxyEnd) requested(ctx context.Context, to proxyLink, req *jsonrpc.Req
 }
 
 func (e *proxyEnd) notified(ctx context.Context, to proxyLink, req *jsonrpc.Request, method string, params *json.RawMessage) error {
-	m := proxied{method: method, params: params, session: sessionOfLane(req.Lane)}
+	<-e.live
+	m := proxied{method: method, params: params, checked: true, session: sessionOfLane(req.Lane)}
 	e.fresh.wait(ctx, m.session)
 	return to.notify(ctx, m)
 }
@@ -167,6 +209,10 @@ func (e *proxyEnd) lane(method string, params any) string {
 		return e.laneOf(0, "", method, *p)
 	case json.RawMessage:
 		return e.laneOf(0, "", method, p)
+	case *checkedParams:
+		return e.laneOf(0, "", method, *p)
+	case *proxyEnvelope:
+		return e.laneOf(1, laneWrapped, p.m.method, p.m.raw())
 	case *acpv2.ProxySuccessorNotification:
 		return e.laneOf(1, laneWrapped, p.Method, p.Params)
 	case *acpv2.ProxySuccessorRequest:
@@ -247,28 +293,62 @@ type (
 )
 
 func (l bareLink) request(ctx context.Context, m proxied) (json.RawMessage, error) {
-	return sendOn[json.RawMessage](ctx, l.proxyEnd, m, m.method, m.params)
+	if m.checked {
+		return sendOn(ctx, l.proxyEnd, m, m.method, (*checkedParams)(m.params))
+	}
+	return sendOn(ctx, l.proxyEnd, m, m.method, m.params)
 }
 
 func (l bareLink) notify(ctx context.Context, m proxied) error {
-	if m.params == nil {
+	switch {
+	case len(m.raw()) == 0:
 		return l.conn.Notify(ctx, m.method, nil)
+	case m.checked:
+		return l.conn.Notify(ctx, m.method, (*checkedParams)(m.params))
 	}
 	return l.conn.Notify(ctx, m.method, m.params)
 }
 
 func (l wrappedLink) request(ctx context.Context, m proxied) (json.RawMessage, error) {
-	return sendOn(ctx, l.proxyEnd, m, l.successor(), &acpv2.ProxySuccessorRequest{Method: m.method, Params: m.raw()})
+	return sendOn(ctx, l.proxyEnd, m, l.successor(), &proxyEnvelope{m})
 }
 
 func (l wrappedLink) notify(ctx context.Context, m proxied) error {
-	return l.conn.Notify(ctx, l.successor(), &acpv2.ProxySuccessorNotification{Method: m.method, Params: m.raw()})
+	return l.conn.Notify(ctx, l.successor(), &proxyEnvelope{m})
+}
+
+// checkedParams are params as they were received: they need not be checked again.
+type checkedParams json.RawMessage
+
+// AppendJSON appends the params as they are.
+func (p *checkedParams) AppendJSON(dst []byte) ([]byte, error) { return append(dst, *p...), nil }
+
+// proxyEnvelope is the params of proxy/successor.
+type proxyEnvelope struct{ m proxied }
+
+// AppendJSON appends method and params, and params only if there are some.
+func (p *proxyEnvelope) AppendJSON(dst []byte) (_ []byte, err error) {
+	dst = wire.AppendString(append(dst, `{"method":`...), p.m.method)
+	if raw := p.m.raw(); len(raw) > 0 {
+		dst = append(dst, `,"params":`...)
+		if p.m.checked {
+			dst = append(dst, raw...)
+		} else if dst, err = wire.AppendRaw(dst, raw); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, '}'), nil
 }
 
 // sendOn forwards a request. Once it was sent, what comes after it in its lane is handled.
 func sendOn[P any](ctx context.Context, e *proxyEnd, m proxied, method string, params *P) (json.RawMessage, error) {
-	opts := make([]jsonrpc.CallOption, 0, 3)
+	opts := make([]jsonrpc.CallOption, 0, 4)
 	opts = append(opts, jsonrpc.AwaitAnswer(), jsonrpc.KeepError())
+	if m.req != nil && !m.hooked {
+		answered := make(chan struct{})
+		defer m.req.AfterAnswer(func() { close(answered) })
+		opts = append(opts, jsonrpc.HoldUntil(answered))
+	}
 	var opened string
 	if opensSession(m.method) {
 		opts = append(opts, jsonrpc.OnReply(func(result any, err error) {
@@ -278,6 +358,9 @@ func sendOn[P any](ctx context.Context, e *proxyEnd, m proxied, method string, p
 				}
 			}
 		}))
+	}
+	if len(m.raw()) == 0 && method == m.method {
+		params = nil
 	}
 	call, err := jsonrpc.Method[P, json.RawMessage]{Name: method}.Start(ctx, e.conn, params, opts...)
 	if err != nil {

@@ -265,13 +265,18 @@ func (n nodeToClient) notify(ctx context.Context, m proxied) error {
 
 // requestHook passes a request on, through the Request hook if there is one.
 func (n *proxyNode) requestHook(ctx context.Context, m proxied, to ProxyDirection) (json.RawMessage, error) {
-	link := n.link(to)
 	if n.p.Request == nil {
-		return link.request(ctx, m)
+		return n.link(to).request(ctx, m)
 	}
+	return n.requestHooked(ctx, m, to)
+}
+
+func (n *proxyNode) requestHooked(ctx context.Context, m proxied, to ProxyDirection) (json.RawMessage, error) {
+	link := n.link(to)
+	m.hooked = true
 	pm := &ProxyMessage{Method: m.method, Direction: to, Session: n.session(m.session), Params: m.raw()}
 	_, err := n.hooked(ctx, m.method, func(ctx context.Context) (err error) {
-		m.params = &pm.Params
+		m.params, m.checked = &pm.Params, false
 		pm.Result, err = link.request(ctx, m)
 		return err
 	}, func(ctx context.Context, next func(context.Context) error) error { return n.p.Request(ctx, pm, next) })
@@ -280,13 +285,17 @@ func (n *proxyNode) requestHook(ctx context.Context, m proxied, to ProxyDirectio
 
 // notifyHook passes a notification on, through the Notify hook if there is one.
 func (n *proxyNode) notifyHook(ctx context.Context, m proxied, to ProxyDirection) error {
-	link := n.link(to)
 	if n.p.Notify == nil {
-		return link.notify(ctx, m)
+		return n.link(to).notify(ctx, m)
 	}
+	return n.notifyHooked(ctx, m, to)
+}
+
+func (n *proxyNode) notifyHooked(ctx context.Context, m proxied, to ProxyDirection) error {
+	link := n.link(to)
 	pm := &ProxyMessage{Method: m.method, Direction: to, Session: n.session(m.session), Params: m.raw()}
 	_, _ = n.hooked(ctx, m.method, func(ctx context.Context) error {
-		m.params = &pm.Params
+		m.params, m.checked = &pm.Params, false
 		return link.notify(ctx, m)
 	}, func(ctx context.Context, next func(context.Context) error) error { return n.p.Notify(ctx, pm, next) })
 	return nil

@@ -12,7 +12,7 @@ import (
 
 // serveProxy is Proxy.Serve on an open stream.
 func serveProxy(ctx context.Context, p *Proxy, stream jsonrpc.Stream) error {
-	e := &proxyEnd{name: "conductor"}
+	e := &proxyEnd{name: "conductor", live: make(chan struct{})}
 	node := newProxyNode(p, bareLink{e}, wrappedLink{e})
 	gate := &proxyGate{toAgent: nodeToAgent{node}, toClient: nodeToClient{node}, asked: make(chan struct{})}
 	e.bare, e.wrapped = gateToAgent{gate}, gateToClient{gate}
@@ -20,6 +20,7 @@ func serveProxy(ctx context.Context, p *Proxy, stream jsonrpc.Stream) error {
 	e.preempt = e.prompts.preempt(gate.preempt)
 	node.held = &e.prompts
 	e.start(stream, jsonrpc.Config{Logger: p.Logger})
+	close(e.live)
 	stop := context.AfterFunc(ctx, func() { _ = e.conn.Close() })
 	defer stop()
 	err := e.conn.Wait()

@@ -234,7 +234,7 @@ func (u *proxyUpdates) pass(ctx context.Context, s *ProxySession, m proxied, ori
 			continue
 		}
 		changed := m
-		changed.params = &params
+		changed.params, changed.checked = &params, false
 		if err := n.up.notify(ctx, changed); err != nil {
 			return err
 		}

@@ -20,7 +20,8 @@ type call struct {
 	result  any    // what the result is decoded into
 	token   *entry // the notification inside whose handler the call was made
 	onReply func(result any, err error)
-	verbose bool // an error keeps its text
+	verbose bool            // an error keeps its text
+	until   <-chan struct{} // the lane waits for it behind the response; nil for nothing
 
 	// What the reader made of the response. It is the reader's until the
 	// response is placed.
@@ -46,7 +47,8 @@ type callOptions struct {
 	atMost  time.Duration // to await; 0 is for ever
 	onReply func(result any, err error)
 	sendIf  func() bool
-	keep    bool   // the text of an error
+	keep    bool // the text of an error
+	until   <-chan struct{}
 	onSent  func() // the request is in the output buffer
 }
 
@@ -100,6 +102,12 @@ func OnReply(f func(result any, err error)) CallOption {
 // answers.
 func KeepError() CallOption {
 	return func(o *callOptions) { o.keep = true }
+}
+
+// HoldUntil is for protocol layers. What comes after the response in its lane is not
+// handled until done is closed, so that the response can be forwarded ahead of it.
+func HoldUntil(done <-chan struct{}) CallOption {
+	return func(o *callOptions) { o.until = done }
 }
 
 // SendIf is for protocol layers. It calls f when it is the message's turn to be
@@ -309,7 +317,7 @@ func (c *Conn) newCall(ctx context.Context, method, lane string, result any, o c
 	}
 	cl.id = c.calls.next
 	c.calls.next++
-	cl.method, cl.lane, cl.result, cl.onReply, cl.verbose = method, lane, result, o.onReply, o.keep
+	cl.method, cl.lane, cl.result, cl.onReply, cl.verbose, cl.until = method, lane, result, o.onReply, o.keep, o.until
 	cl.crowded = len(c.calls.pending) > 0
 	c.calls.pending[cl.id] = cl
 	if !c.enterCall(cl, token) {
@@ -349,7 +357,7 @@ func (c *Conn) finish(cl *call) error {
 	c.mu.Lock()
 	if len(c.calls.free) < keepCalls && !cl.held {
 		cl.reply, cl.replySize, cl.staged = nil, 0, false
-		cl.method, cl.lane, cl.result, cl.token, cl.onReply, cl.err = "", "", nil, nil, nil, nil
+		cl.method, cl.lane, cl.result, cl.token, cl.onReply, cl.err, cl.until = "", "", nil, nil, nil, nil, nil
 		c.calls.free = append(c.calls.free, cl)
 	}
 	c.mu.Unlock()

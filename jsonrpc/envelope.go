@@ -235,7 +235,9 @@ func (r *reader) paramsMember(f Frame, e *envelope) {
 	if e.routes != nil && !e.twice && e.has&(memberResult|memberError) == 0 {
 		if rt := e.routes.request; e.has&memberID != 0 && rt != nil {
 			r.decodeParams(rt, e)
-		} else if rt := e.routes.note; e.has&memberID == 0 && rt != nil && !f.Owned {
+		} else if rt := e.routes.note; e.has&memberID == 0 && rt != nil && rt.direct != nil {
+			e.params = d.At()
+		} else if e.has&memberID == 0 && rt != nil && !f.Owned {
 			r.decodeParams(rt, e)
 		}
 	}
@@ -347,6 +349,9 @@ func (r *reader) object(f Frame, e *envelope) {
 			return
 		}
 		rt := e.routes.route(mux, true)
+		if rt != nil && rt.direct != nil && r.direct(f, rt, e) {
+			return
+		}
 		if rt == nil {
 			c.diagnose(Event{Kind: EventUnknownNotification, Method: e.method})
 			return

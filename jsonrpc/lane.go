@@ -78,6 +78,9 @@ func (c *Conn) placeResponse(cl *call, err error, charge int) {
 		return // interrupted meanwhile
 	}
 	l := c.work.lanes[cl.lane]
+	if l == nil && cl.until != nil && !cl.gone {
+		l = c.newLane(cl.lane)
+	}
 	if l == nil || l.current != nil && c.live(cl.token) && (l.current == cl.token || l.current.calls > 0) {
 		cl.complete(err)
 		return
@@ -122,7 +125,7 @@ func (c *Conn) handleLane(l *lane) {
 		}
 		switch e.kind {
 		case kindResponse:
-			e.complete()
+			c.awaitForwarded(e.call())
 		case kindRequest:
 			c.release(e)
 			if e.state == requestQueued {
@@ -160,6 +163,25 @@ func (c *Conn) awaitProceed(e *entry) {
 	select {
 	case <-e.in.proceed:
 	case <-e.Done():
+	}
+	c.mu.Lock()
+}
+
+// awaitForwarded completes a call, and waits for what [HoldUntil] says. The caller holds
+// c.mu, which awaitForwarded releases while it waits.
+func (c *Conn) awaitForwarded(cl *call) {
+	until := cl.until
+	if cl.gone {
+		until = nil
+	}
+	cl.complete(cl.err) // it may be used again from now on
+	if until == nil {
+		return
+	}
+	c.mu.Unlock()
+	select {
+	case <-until:
+	case <-c.noteCtx.Done():
 	}
 	c.mu.Lock()
 }

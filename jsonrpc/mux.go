@@ -42,7 +42,35 @@ type route struct {
 	decode func(d *wire.Decoder) any
 	none   func() any // what omitted and null params are; nil decodes {}
 	handle func(ctx context.Context, params any) (any, error)
-	raw    Handler // fallback: takes the whole message
+	raw    Handler       // fallback: takes the whole message
+	direct DirectHandler // called by the reader if nothing else of the lane is under way
+	ready  func() bool   // whether direct may be called so
+}
+
+// DirectHandler is for protocol layers. It handles notifications: see [Mux.Direct].
+type DirectHandler func(ctx context.Context, lane string, params []byte) error
+
+// Direct is for protocol layers. It registers the handler of a notification that is
+// forwarded: while nothing of its lane is queued or handled, and ready returns true, h is
+// called by the reader, before that reads on, with the text of the params as it was
+// received, which h must not change or keep. Otherwise h is called in the lane. h may wait for room in the output
+// buffer of another connection, which keeps this one from reading, and for nothing else.
+// Incoming middleware and [Config.Preempt] do not see what the reader hands over.
+// Omitted params are nil.
+func (m *Mux) Direct(name string, ready func() bool, h DirectHandler) {
+	m.register(name, true, &route{
+		decode: decodeNew[json.RawMessage],
+		none:   noneOf[json.RawMessage](),
+		direct: h,
+		ready:  ready,
+		raw: func(ctx context.Context, r *Request) (any, error) {
+			raw, _ := r.Params.(*json.RawMessage)
+			if raw == nil {
+				return nil, typeError[json.RawMessage](r.Params)
+			}
+			return nil, h(ctx, r.Lane, *raw)
+		},
+	})
 }
 
 // Fallback registers the handler of requests that no other handler takes. Their

@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -36,6 +37,7 @@ type reader struct {
 	lastMux    *Mux
 	forms      wire.Forms
 	opening    opening
+	handed     json.RawMessage // params that are handed over as they are
 }
 
 // opening remembers how the last notification began, up to its params: nearly
@@ -302,6 +304,34 @@ func (r *reader) notification(f Frame, rt *route, env *envelope) {
 		e.charge = chargeText + len(text)
 	}
 	r.stage = append(r.stage, e)
+}
+
+// direct hands a notification over to its handler, if nothing is before it: see
+// [Mux.Direct].
+func (r *reader) direct(f Frame, rt *route, env *envelope) bool {
+	c := r.c
+	if len(r.stage) > 0 || !rt.ready() {
+		return false
+	}
+	r.handed = nil
+	if env.has&memberParams != 0 {
+		r.handed = f.Data[env.params:env.paramsEnd:env.paramsEnd]
+	}
+	lane := ""
+	if c.cfg.Lane != nil {
+		lane = c.cfg.Lane(env.method, &r.handed)
+	}
+	c.mu.Lock()
+	free := c.work.lanes[lane] == nil && !c.ending.deaf
+	c.mu.Unlock()
+	if !free {
+		return false
+	}
+	if err := rt.direct(c.noteCtx, lane, r.handed); err != nil {
+		c.log.Error("notification handler failed", "method", env.method, "error", err)
+		c.diagnose(Event{Kind: EventHandlerError, Method: env.method, Err: err})
+	}
+	return true
 }
 
 // keep copies text into memory shared with its neighbours in the queue.
