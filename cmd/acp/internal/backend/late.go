@@ -205,9 +205,16 @@ func (s *Session) beginTurn(content []acp.ContentBlock) (running int) {
 		s.sent, s.echoes = nil, nil
 		clear(s.taken)
 	}
-	s.sent, s.echoes = append(s.sent, history.Text(content)), append(s.echoes, "")
+	s.expects(content)
 	s.asked = title.Better(s.asked, title.Of(content))
 	return s.turns
+}
+
+// expects notes that a message of the user is sent, which an agent of version 2 confirms. The caller holds the order.
+func (s *Session) expects(content []acp.ContentBlock) {
+	if len(s.sent) < maxTaken {
+		s.sent, s.echoes = append(s.sent, history.Text(content)), append(s.echoes, "")
+	}
 }
 
 // maxTaken bounds the messages of the user that are known to have been taken while turns run.

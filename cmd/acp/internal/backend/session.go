@@ -530,6 +530,18 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 	return res, s.host.coded("prompt", err)
 }
 
+// Steer puts a message into the turn that runs, in the way that [acp.ClientSession.Steer] chooses. If the outcome is that it
+// has to be a prompt, nothing was sent, and [Session.Prompt] sends it.
+func (s *Session) Steer(ctx context.Context, content ...acp.ContentBlock) (acp.SteerOutcome, error) {
+	s.order.Lock()
+	s.expects(content)
+	s.order.Unlock()
+	s.tellUnheld(s.host.Unheld())
+	outcome, err := s.Client().Steer(ctx, content...)
+	s.host.cfg.Logger.Info("steered", "id", s.ID(), "outcome", outcome, "error", err)
+	return outcome, s.host.coded("steer", err)
+}
+
 // Cancel asks the agent to end the turns that run.
 func (s *Session) Cancel(ctx context.Context) error {
 	s.mu.Lock()

@@ -208,8 +208,12 @@ func (m *model) status() []string {
 		lines = append(lines, m.work()...)
 	}
 	if awaited := m.awaited(); len(awaited) > 0 && m.h >= rowsForQueue {
-		for _, text := range awaited[:min(len(awaited), 3)] {
-			lines = append(lines, st.dim.Render(cut("⋯ sent    "+one(text), m.w)))
+		for _, s := range awaited[:min(len(awaited), 3)] {
+			what := "sent    "
+			if s.queued {
+				what = "queued  "
+			}
+			lines = append(lines, st.dim.Render(cut("⋯ "+what+one(s.text), m.w)))
 		}
 	}
 	switch {

@@ -65,6 +65,7 @@ type fakeTalk struct {
 	mu       sync.Mutex
 	prompts  [][]acp.ContentBlock
 	results  chan turnEnd
+	steers   func(text string) (acp.SteerOutcome, error) // nil is an agent that has no way
 	cancels  int
 	options  []acp.SessionConfigOption
 	commands []acp.AvailableCommand
@@ -100,6 +101,13 @@ func (t *fakeTalk) Prompt(ctx context.Context, content ...acp.ContentBlock) (*ac
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+func (t *fakeTalk) Steer(_ context.Context, content ...acp.ContentBlock) (acp.SteerOutcome, error) {
+	if t.steers == nil {
+		return acp.SteerQueued, nil
+	}
+	return t.steers(content[0].(*acp.TextContent).Text)
 }
 
 // sent returns the prompts so far.

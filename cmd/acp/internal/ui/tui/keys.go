@@ -314,19 +314,10 @@ func (m *model) steer() tea.Cmd {
 		}
 	}
 	m.popup = nil
-	running := m.busy()
-	if running {
-		m.sendsBehind(text)
+	if !m.busy() {
+		return tea.Batch(m.input.remember(typed), m.prompt(text))
 	}
-	cmds := []tea.Cmd{m.input.remember(typed), m.prompt(text)}
-	if running {
-		what := "sent: the agent includes it in the running turn"
-		if m.link.Version() == 1 {
-			what = "sent: in version 1 the agent decides whether it joins the turn, waits or ends the turn"
-		}
-		cmds = append(cmds, m.remark(what))
-	}
-	return tea.Batch(cmds...)
+	return tea.Batch(m.input.remember(typed), m.steerTurn(text))
 }
 
 // paste handles text that the terminal pastes.

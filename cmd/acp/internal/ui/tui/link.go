@@ -38,6 +38,7 @@ type talk interface {
 	Title() string
 	SetTitle(ctx context.Context, title string) error
 	Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error)
+	Steer(ctx context.Context, content ...acp.ContentBlock) (acp.SteerOutcome, error)
 	Cancel(ctx context.Context) error
 	Running() []*transcript.Terminal
 	StopTerminal(ctx context.Context, id acp.TerminalID) error

@@ -280,6 +280,8 @@ func (m *model) reported(msg tea.Msg) tea.Cmd {
 		return m.hasEnded(msg)
 	case turnMsg:
 		return m.turnEnded(msg)
+	case steeredMsg:
+		return m.wasSteered(msg)
 	case failedMsg:
 		m.say(msg.err.Error(), true)
 	case wroteMsg:

@@ -335,20 +335,6 @@ func TestSubagent(t *testing.T) {
 	r.wants("Agent Helper")
 }
 
-func TestSteer(t *testing.T) {
-	for version, want := range map[int]string{1: "in version 1 the agent decides", 2: "includes it in the running turn"} {
-		r := newRig(t, 160, 24, nil).start()
-		r.link.version = version
-		r.run(r.keys("one", "enter"))
-		r.keys("two")
-		r.run(r.keys("ctrl+s"))
-		if len(r.talk.sent()) != 2 {
-			t.Errorf("%d prompts", len(r.talk.sent()))
-		}
-		r.wants(want)
-	}
-}
-
 func TestFollow(t *testing.T) {
 	r := newRig(t, 80, 24, nil).start()
 	talkative(r)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +40,15 @@ type (
 		err     error
 		remarks []string
 		text    string // the prompt as the user typed it
+		behind  bool   // it was sent while another turn ran
+	}
+	steeredMsg struct {
+		attempt int
+		talk    talk
+		outcome acp.SteerOutcome
+		err     error
+		remarks []string
+		text    string
 	}
 	failedMsg struct{ err error }
 	saidMsg   struct{ text string }
@@ -158,43 +166,6 @@ func (m *model) queueReset() {
 	m.flying, m.cancelled, m.steered = 0, false, nil
 }
 
-// A steered is a prompt that was sent while a turn ran. The agent says its words when it takes it.
-type steered struct {
-	text string
-	from uint64 // the first entry that can come after it
-}
-
-// sendsBehind notes that a prompt is sent while a turn runs.
-func (m *model) sendsBehind(text string) {
-	next := steered{text: text}
-	for e := range m.talk.Snapshot().Backward() {
-		next.from = e.Seq() + 1
-		break
-	}
-	m.steered = append(m.steered, next)
-}
-
-// awaited returns the prompts that were sent and not taken yet, and forgets the others.
-func (m *model) awaited() (texts []string) {
-	if len(m.steered) == 0 || m.talk == nil {
-		return nil
-	}
-	var said []string // since the first of them, the latest first
-	for e := range m.talk.Snapshot().Backward() {
-		if e.Seq() < m.steered[0].from {
-			break
-		}
-		if msg, ok := e.(*transcript.Message); ok && msg.Role == transcript.RoleUser {
-			said = append(said, msg.Text())
-		}
-	}
-	m.steered = slices.DeleteFunc(m.steered, func(s steered) bool { return isOneOf(s.text, said) })
-	for _, s := range m.steered {
-		texts = append(texts, s.text)
-	}
-	return texts
-}
-
 // die switches to the phase dead. Queued prompts are held, so that a restart does not send them
 // unasked.
 func (m *model) die(err error) tea.Cmd {
@@ -274,14 +245,22 @@ func (m *model) submit(text string) tea.Cmd {
 	return m.prompt(text)
 }
 
+// composed returns what makes the content of a prompt.
+func (m *model) composed(text string) func(ctx context.Context) (blocks []acp.ContentBlock, remarks []string) {
+	l, cwd := m.link, m.opt.cwd
+	images, long := m.input.attached(text)
+	return func(ctx context.Context) ([]acp.ContentBlock, []string) {
+		return compose(ctx, cwd, text, long, images, l.Takes())
+	}
+}
+
 // prompt sends a prompt at once.
 func (m *model) prompt(text string) tea.Cmd {
-	t, l, attempt, ctx, cwd := m.talk, m.link, m.attempt, m.ctx, m.opt.cwd
+	t, attempt, ctx, composed, behind := m.talk, m.attempt, m.ctx, m.composed(text), m.busy()
 	stopped := m.waitsForBase()
 	if m.opt.Agent.Gateway { // leaving does not cancel the turn
 		ctx = context.WithoutCancel(ctx)
 	}
-	images, long := m.input.attached(text)
 	if m.flying == 0 {
 		m.turnBegan, m.cancelled = m.now(), false
 	}
@@ -293,12 +272,12 @@ func (m *model) prompt(text string) tea.Cmd {
 	m.screen.follow = true
 	m.show(nil)
 	return tea.Batch(m.tick(), func() tea.Msg {
-		blocks, remarks := compose(ctx, cwd, text, long, images, l.Takes())
+		blocks, remarks := composed(ctx)
 		if stopped() {
-			return turnMsg{attempt, t, nil, errUnsent, remarks, text}
+			return turnMsg{attempt, t, nil, errUnsent, remarks, text, behind}
 		}
 		res, err := t.Prompt(ctx, blocks...)
-		return turnMsg{attempt, t, res, err, remarks, text}
+		return turnMsg{attempt, t, res, err, remarks, text, behind}
 	})
 }
 
@@ -312,12 +291,13 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	if m.flying > 0 {
 		m.flying--
 	}
-	if i := slices.IndexFunc(m.steered, func(s steered) bool { return s.text == msg.text }); i >= 0 {
-		m.steered = slices.Delete(m.steered, i, i+1)
-	}
+	m.arrives(msg.text)
 	m.show(nil)
 	for _, r := range msg.remarks {
 		m.say(r, false)
+	}
+	if msg.behind && m.phase == ready && acp.SteerRefused(msg.err) {
+		return m.hold(msg.text)
 	}
 	var cmds []tea.Cmd
 	took := m.now().Sub(m.turnBegan)
