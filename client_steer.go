@@ -45,6 +45,13 @@ import (
 // agent may answer as late as it gets to the message: after a tool call or a question,
 // say. Steer is a call about the session: see [Reply].
 func (s *ClientSession) Steer(ctx context.Context, blocks ...ContentBlock) (SteerOutcome, error) {
+	return s.SteerRequest(ctx, &acpv2.PromptRequest{Prompt: blocks})
+}
+
+// SteerRequest is [ClientSession.Steer] for a message with _meta, as
+// [ClientSession.PromptRequest] is for prompts.
+func (s *ClientSession) SteerRequest(ctx context.Context, req *acpv2.PromptRequest) (SteerOutcome, error) {
+	blocks := req.Prompt
 	if err := s.usable(); err != nil {
 		return "", err
 	}
@@ -56,6 +63,7 @@ func (s *ClientSession) Steer(ctx context.Context, blocks ...ContentBlock) (Stee
 		return "", err
 	}
 	m := s.steers(blocks)
+	m.meta = asksForPrompt(req.Meta)
 	defer m.over()
 	outcome, err := SteerQueued, error(jsonrpc.ErrMethodNotFound)
 	if run := s.activeRun(); run != "" {
@@ -103,6 +111,7 @@ type clientSteering struct {
 type clientSteer struct {
 	s       *ClientSession
 	blocks  []ContentBlock
+	meta    json.RawMessage // of the request
 	text    string
 	cancels uint64      // of the session before it
 	sent    atomic.Bool // a request with it is on its way
@@ -258,7 +267,7 @@ var (
 func (m *clientSteer) intoTurn(ctx context.Context) (outcome SteerOutcome, err error) {
 	var known bool
 	err = m.call(ctx, func(ctx context.Context, opts ...jsonrpc.CallOption) error {
-		raw, err := m.s.conn.proto().steer(ctx, m.s.id, m.blocks, opts...)
+		raw, err := m.s.conn.proto().steer(ctx, m, opts...)
 		if err != nil {
 			return err
 		}
@@ -276,14 +285,14 @@ func (m *clientSteer) intoTurn(ctx context.Context) (outcome SteerOutcome, err e
 	return outcome, err
 }
 
-func (p *clientV1) steer(ctx context.Context, id SessionID, blocks []ContentBlock, opts ...jsonrpc.CallOption) (*json.RawMessage, error) {
+func (p *clientV1) steer(ctx context.Context, m *clientSteer, opts ...jsonrpc.CallOption) (*json.RawMessage, error) {
 	return call(ctx, clientSteeringV1, p.c.conn, &acpv1.PromptRequest{
-		SessionID: acpv1.SessionID(id), Prompt: translate.BlocksToV1(blocks), Meta: metaPromptRequired,
+		SessionID: acpv1.SessionID(m.s.id), Prompt: translate.BlocksToV1(m.blocks), Meta: m.meta,
 	}, opts...)
 }
 
-func (p *clientV2) steer(ctx context.Context, id SessionID, blocks []ContentBlock, opts ...jsonrpc.CallOption) (*json.RawMessage, error) {
-	return call(ctx, clientSteeringV2, p.c.conn, &acpv2.PromptRequest{SessionID: id, Prompt: blocks, Meta: metaPromptRequired}, opts...)
+func (p *clientV2) steer(ctx context.Context, m *clientSteer, opts ...jsonrpc.CallOption) (*json.RawMessage, error) {
+	return call(ctx, clientSteeringV2, p.c.conn, &acpv2.PromptRequest{SessionID: m.s.id, Prompt: m.blocks, Meta: m.meta}, opts...)
 }
 
 func (p *clientV1) encodeBlocks(blocks []ContentBlock) (json.RawMessage, error) {

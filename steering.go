@@ -59,8 +59,24 @@ type steeringMeta struct {
 // idlePromptRequired asks the agent to do nothing if no turn runs. It is the only value.
 const idlePromptRequired = "promptRequired"
 
-// metaPromptRequired is _meta of a request that asks for that.
-var metaPromptRequired = json.RawMessage(`{"steering":{"idleBehavior":"` + idlePromptRequired + `"}}`)
+// asksForPrompt adds to _meta of a request that the agent is to do nothing if no turn runs.
+func asksForPrompt(meta json.RawMessage) json.RawMessage {
+	return addMeta(meta, "steering", `{"idleBehavior":"`+idlePromptRequired+`"}`)
+}
+
+// addMeta adds a member to _meta, unless that is there or _meta is not an object.
+func addMeta(meta json.RawMessage, key, value string) json.RawMessage {
+	meta = bytes.TrimSpace(meta)
+	var all map[string]json.RawMessage
+	if len(meta) > 0 && json.Unmarshal(meta, &all) != nil || all[key] != nil {
+		return meta
+	}
+	member := `{"` + key + `":` + value
+	if len(all) == 0 {
+		return json.RawMessage(member + "}")
+	}
+	return json.RawMessage(member + "," + string(meta[1:]))
+}
 
 // supportsSteering reports whether an agent says in _meta of its answer to initialize that
 // it can be steered.
@@ -72,19 +88,10 @@ func supportsSteering(meta json.RawMessage) bool {
 // advertiseSteering adds to _meta of the answer to initialize that the agent can be
 // steered, if it can and says nothing else.
 func (a *Agent) advertiseSteering(meta json.RawMessage) json.RawMessage {
-	const said = `"steering":{"supported":true}`
-	if !a.steers() {
-		return meta
+	if a.steers() {
+		meta = addMeta(meta, "steering", `{"supported":true}`)
 	}
-	meta = bytes.TrimSpace(meta)
-	var all map[string]json.RawMessage
-	if len(meta) > 0 && json.Unmarshal(meta, &all) != nil || all["steering"] != nil {
-		return meta
-	}
-	if len(all) == 0 {
-		return json.RawMessage("{" + said + "}")
-	}
-	return json.RawMessage("{" + said + "," + string(meta[1:]))
+	return meta
 }
 
 // steers reports whether the agent puts messages into a turn that runs.

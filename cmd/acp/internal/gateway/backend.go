@@ -32,6 +32,7 @@ type backend struct {
 	events int  // that it may send in a second, if there is a limit
 
 	mu         sync.Mutex
+	steering   []*steering                     // messages that it is about to have
 	early      []earlyUpdate                   // before the session is open
 	children   map[acp.SessionID]chan struct{} // sessions of subagents, closed when the log announces them
 	calls      calls                           // what it has said of them
@@ -392,6 +393,14 @@ func (b *backend) update(ctx context.Context, cs *acp.ClientSession, u *acp.Upda
 		b.mu.Unlock()
 	}
 	told := b.told(u)
+	if m := b.steered(child, u); m != nil {
+		b.stream.dropped(eventOfUpdate(u))
+		if err := b.keepSteered(ctx, m); err != nil && !b.s.given() {
+			b.s.logger().Error("gateway: a message is not kept", "error", err)
+		}
+		told()
+		return
+	}
 	if u.Replayed || u.Synthetic || b.stream.introduces(u) {
 		b.stream.dropped(eventOfUpdate(u))
 		told()

@@ -76,9 +76,14 @@ func (s *session) transcript(ctx context.Context) (text string, at uint64, err e
 			if err != nil {
 				return err
 			}
-			if c, ok := u.(*acp.AgentMessageChunk); ok {
-				if text, ok := c.Content.(*acp.TextContent); ok {
+			switch u := u.(type) {
+			case *acp.AgentMessageChunk:
+				if text, ok := u.Content.(*acp.TextContent); ok {
 					say("Agent", text.Text)
+				}
+			case *acp.UserMessage: // for a turn that ran
+				if text := strings.TrimSpace(textOf(u.Content.Or(nil))); text != "" {
+					say("User", text)
 				}
 			}
 		case kindEnd:

@@ -54,6 +54,7 @@ func (g *Gateway) ServeNode(ctx context.Context, stream jsonrpc.Stream) error {
 	rpcBegin.Handle(mux, func(ctx context.Context, p *wireOpen) (*wireOpened, error) { return h.open(ctx, p, true) })
 	rpcPrompt.Handle(mux, h.prompt)
 	rpcOption.Handle(mux, h.option)
+	rpcSteer.Handle(mux, h.steer)
 	rpcChange.Handle(mux, h.change)
 	rpcFiles.Handle(mux, h.files)
 	rpcLeave.Handle(mux, func(_ context.Context, p *wireSession) error {

@@ -31,6 +31,7 @@ func (g *Gateway) agent() *acp.Agent {
 		Accept:                g.accept,
 		Cancel:                g.cancel,
 		Prompt:                g.prompt,
+		Steer:                 g.steer,
 		NewSession:            g.newSession,
 		ResumeSession:         g.resumeSession,
 		ForkSession:           g.forkSession,

@@ -77,6 +77,9 @@ func (n *nowhere) last(ctx context.Context) (uint64, error) {
 	return head.Seq, err
 }
 
+func (*nowhere) steer(context.Context, *steering) (acp.SteerOutcome, uint64, error) {
+	return "", 0, errGone
+}
 func (*nowhere) submit(context.Context, *turn) (*turn, error) { return nil, errGone }
 func (*nowhere) before(*turn) int                             { return 0 }
 func (*nowhere) cancelRunning(string, string, acp.MessageID)  {}

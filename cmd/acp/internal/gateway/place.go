@@ -29,6 +29,8 @@ type place interface {
 	// submit queues a prompt. A turn that was refused, or that was sent before and has ended or runs, is
 	// returned instead.
 	submit(ctx context.Context, t *turn) (*turn, error)
+	// steer has the agent take a message into the turn that runs. It returns the record of the message, if there is one.
+	steer(ctx context.Context, m *steering) (acp.SteerOutcome, uint64, error)
 	// before returns how many turns run or wait before one that was queued, as far as that is known.
 	before(t *turn) int
 	// cancelRunning cancels the turn that runs, if the user may do that and it is the one with the ID, if there is one.

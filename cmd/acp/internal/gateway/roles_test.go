@@ -49,6 +49,8 @@ var verbs = []verb{
 	{"session/prompt", `{"sessionId":"S","prompt":[{"type":"text","text":"x"}]}`, RolePrompter, RolePrompter},
 	{"session/prompt", `{"sessionId":"S","prompt":[{"type":"text","text":"/approve x"}]}`, RoleApprover, RoleApprover},
 	{"session/prompt", `{"sessionId":"S","prompt":[{"type":"text","text":"x"},{"type":"text","text":" /own"}]}`, RoleApprover, RoleOwner},
+	{methodSteering, `{"sessionId":"S","prompt":[{"type":"text","text":"x"}]}`, RolePrompter, RolePrompter},
+	{methodSteering, `{"sessionId":"S","prompt":[{"type":"text","text":"/approve x"}]}`, RoleApprover, RoleApprover},
 	{"session/cancel", `{"sessionId":"S"}`, RolePrompter, RolePrompter},
 	{"session/set_mode", `{"sessionId":"S","modeId":"plan"}`, RoleApprover, RoleApprover},
 	{"session/set_config_option", `{"sessionId":"S","configId":"mode","value":"plan","type":"id"}`, RoleApprover, RoleApprover},
@@ -128,7 +130,7 @@ func whoOf(user, role string) Who {
 
 // served reports whether a version of the protocol has a method. The gateway's own methods are in both.
 func served(method string, version int) bool {
-	if !strings.Contains(method, "/") {
+	if !strings.Contains(method, "/") || method == methodSteering {
 		return true
 	}
 	if version == 1 {

@@ -34,7 +34,8 @@ type watcher struct {
 	running bool        // a turn runs, as far as the client knows
 	restate atomic.Bool // although it says so, the library has sent the client that the session is idle
 	pos     *position
-	forgets func() // the position
+	said    []acp.MessageID // messages of the client that it is about to be sent; of mu
+	forgets func()          // the position
 	chosen  chosen
 
 	mu       sync.Mutex
@@ -496,6 +497,9 @@ func (w *watcher) send(r engine.Record) error {
 			return w.sendOptions(u.ConfigOptions)
 		case *acp.AvailableCommandsUpdate:
 			return w.session.SetCommands(commandsOf(u.AvailableCommands)...)
+		}
+		if w.shows(said.update) {
+			return nil
 		}
 		return w.session.Send(said.update)
 	}

@@ -21,6 +21,7 @@ import (
 //	leave     notification  end the visit
 //	prompt    request       queue a prompt; the answer is the end of its turn
 //	cancel    notification  cancel a prompt, or what runs
+//	steer     request       have the agent take a message into the turn that runs
 //	option    request       change an option
 //	change    request       change something else about the session
 //	files     request       list files of its directory

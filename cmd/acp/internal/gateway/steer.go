@@ -1,0 +1,242 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A steering is a message of a client for the turn that runs.
+type steering struct {
+	id      acp.MessageID // in the log
+	by      string
+	from    string // what others see of by
+	rank    string
+	content []acp.ContentBlock
+
+	written chan uint64 // gets the record of the message once the agent has it
+}
+
+// methodSteering is what is not there for a session whose agent cannot be steered.
+const methodSteering = "_session/steering"
+
+// steer has the agent of a session take a message into the turn that runs, as far as it can. Otherwise the client is answered
+// as if there was no such method: it sends a prompt, which the gateway queues.
+func (g *Gateway) steer(ctx context.Context, as *acp.AgentSession, r *acp.SteerRequest) (acp.SteerOutcome, error) {
+	w, ok := as.Value.(*watcher)
+	if !ok {
+		return "", errDamaged
+	}
+	who, err := w.entitled(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !who.Prompt {
+		return "", who.errRole("send prompts")
+	}
+	if err := w.allowCommand(ctx, &who, r.Prompt); err != nil {
+		return "", err
+	}
+	p, err := w.here(ctx)
+	if err == nil {
+		err = g.allowPrompt(ctx, &who)
+	}
+	if err != nil {
+		return "", err
+	}
+	m := &steering{id: acp.MessageID(newID("u_")), by: w.who.User, from: w.who.name(), rank: who.rank(), content: r.Prompt}
+	forget := w.says(m.id)
+	outcome, seq, err := p.steer(ctx, m)
+	if !isTaken(outcome) {
+		forget()
+	}
+	switch {
+	case isMoving(err), errors.Is(err, jsonrpc.ErrMethodNotFound), acp.SteerRefused(err), err == nil && outcome == acp.SteerQueued:
+		return "", jsonrpc.MethodNotFound(methodSteering)
+	case err != nil:
+		return "", unkept(err)
+	case outcome == acp.SteerPromptRequired && r.Begin:
+		return acp.SteerFailed, nil // no turn begins without a prompt, whose end the client would not learn
+	case seq > 0:
+		err = w.reached(ctx, seq, nil) // in version 2 the client would show it twice otherwise
+	}
+	return outcome, err
+}
+
+func isTaken(outcome acp.SteerOutcome) bool {
+	return outcome == acp.SteerInjected || outcome == acp.SteerStartedNewTurn
+}
+
+// says notes that the client itself has sent a message, which it shows in version 1 without being sent it.
+func (w *watcher) says(id acp.MessageID) (forget func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said = append(w.said, id)
+	return func() { w.hasSaid(id) }
+}
+
+// hasSaid reports, once, whether the client itself has sent a message.
+func (w *watcher) hasSaid(id acp.MessageID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.Index(w.said, id)
+	if i >= 0 {
+		w.said = slices.Delete(w.said, i, i+1)
+	}
+	return i >= 0
+}
+
+// shows reports whether the client shows an update without being sent it.
+func (w *watcher) shows(u acp.SessionUpdate) bool {
+	m, ok := u.(*acp.UserMessage)
+	return ok && w.hasSaid(m.MessageID) && w.session.Conn().Version() == 1
+}
+
+// steer implements place.
+func (s *session) steer(ctx context.Context, m *steering) (acp.SteerOutcome, uint64, error) {
+	s.mu.Lock()
+	var t *turn
+	if len(s.queue) > 0 {
+		t = s.queue[0]
+	}
+	b := s.agent
+	s.mu.Unlock()
+	switch {
+	case s.given():
+		return "", 0, errGone
+	case t == nil:
+		return acp.SteerPromptRequired, 0, nil
+	case b == nil || t.stage.Load() != turnBegun || !reaches(m.rank, t.rank):
+		return acp.SteerQueued, 0, nil // what somebody says who may do less waits for a turn of its own
+	}
+	m.written = make(chan uint64, 1)
+	b.expects(m)
+	defer b.forgets(m)
+	outcome, err := b.session.SteerRequest(ctx, &acpv2.PromptRequest{Prompt: m.content, Meta: b.rankMeta(t)})
+	switch {
+	case errors.Is(err, acp.ErrCancelled):
+		return "", 0, jsonrpc.ErrRequestCancelled
+	case errors.Is(err, acp.ErrOutcomeUnknown):
+		return "", 0, outcomeUnknown()
+	case errors.As(err, new(*jsonrpc.Error)):
+		return "", 0, err
+	case err != nil && outcome != "":
+		return outcome, 0, nil // which the client knows no better
+	case err != nil:
+		return acp.SteerFailed, 0, nil
+	case !isTaken(outcome):
+		return outcome, 0, nil
+	}
+	select {
+	case seq := <-m.written:
+		return outcome, seq, nil
+	case <-s.ctx.Done():
+	case <-b.ended:
+	}
+	return outcome, 0, nil // the agent has it, whatever becomes of the session
+}
+
+// expects notes that the agent is about to have a message, until forgets is called.
+func (b *backend) expects(m *steering) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.steering = append(b.steering, m)
+}
+
+func (b *backend) forgets(m *steering) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.steering = slices.DeleteFunc(b.steering, func(o *steering) bool { return o == m })
+}
+
+// steered returns the message of a client that an update says the agent has, once; or nil.
+func (b *backend) steered(child acp.SessionID, u *acp.Update) *steering {
+	said, ok := u.Update.(*acp.UserMessage)
+	if !ok || child != "" || u.Replayed {
+		return nil
+	}
+	text := textOf(said.Content.Or(nil))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.steering, func(m *steering) bool { return textOf(m.content) == text })
+	if i < 0 {
+		return nil
+	}
+	m := b.steering[i]
+	b.steering = slices.Delete(b.steering, i, i+1)
+	return m
+}
+
+// textOf returns the text of content.
+func textOf(content []acp.ContentBlock) (text string) {
+	for _, c := range content {
+		if t, ok := c.(*acp.TextContent); ok {
+			text += t.Text + "\n"
+		}
+	}
+	return text
+}
+
+// keepSteered writes down a message that the agent has taken, where it has.
+func (b *backend) keepSteered(ctx context.Context, m *steering) error {
+	p := promptRecord{ID: string(m.id), By: m.by, From: m.from, Content: m.content}
+	raw, err := json.Marshal(p.message(""))
+	if err != nil {
+		return fmt.Errorf("a message cannot be encoded: %w", err)
+	}
+	return b.s.log.put(ctx, kindUpdate, encode(updateRecord{Update: raw}), func(seq uint64, err error) {
+		if err == nil {
+			m.written <- seq
+		}
+	})
+}
+
+// steer implements place.
+func (v *visit) steer(ctx context.Context, m *steering) (acp.SteerOutcome, uint64, error) {
+	content, err := json.Marshal(acpv2.PromptRequest{Prompt: m.content})
+	if err != nil {
+		return "", 0, err
+	}
+	res, err := rpcSteer.Call(ctx, v.l.conn, &wireSteer{v.wire(), m.id, m.by, m.from, m.rank, content})
+	if err != nil {
+		return "", 0, err
+	}
+	return res.Outcome, res.Seq, res.Failure.err()
+}
+
+// steer is called by another node.
+func (h *host) steer(ctx context.Context, p *wireSteer) (*wireSteered, error) {
+	v := h.guest(&p.wireSession)
+	if v == nil {
+		return &wireSteered{Failure: failed(errGone)}, nil
+	}
+	var req acpv2.PromptRequest
+	if err := json.Unmarshal(p.Content, &req); err != nil {
+		return nil, fmt.Errorf("the message: %w", err)
+	}
+	outcome, seq, err := v.s.steer(ctx, &steering{id: p.ID, by: p.By, from: p.From, rank: p.Rank, content: req.Prompt})
+	return &wireSteered{outcome, seq, failed(err)}, nil
+}
+
+type wireSteer struct {
+	wireSession
+	ID      acp.MessageID   `json:"id"`
+	By      string          `json:"by"`
+	From    string          `json:"from,omitempty"`
+	Rank    string          `json:"rank,omitempty"`
+	Content json.RawMessage `json:"content"` // a prompt request of version 2
+}
+
+type wireSteered struct {
+	Outcome acp.SteerOutcome `json:"outcome,omitempty"`
+	Seq     uint64           `json:"seq,omitempty"`
+	Failure *wireFailure     `json:"failure,omitempty"`
+}
+
+var rpcSteer = jsonrpc.Method[wireSteer, wireSteered]{Name: "steer"}

@@ -1,0 +1,260 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// taking is an agent that takes messages while a turn runs whose prompt begins with "go", until it gets "stop".
+func taking() *acp.Agent {
+	return &acp.Agent{Busy: acp.BusySteer, Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+		text := func(blocks []acp.ContentBlock) string { return blocks[len(blocks)-1].(*acp.TextContent).Text }
+		_ = t.Say("began")
+		t.EndMessage()
+		if text(t.Blocks()) != "go" {
+			return acp.StopEndTurn, nil
+		}
+		for {
+			select {
+			case blocks := <-t.Steering():
+				if text(blocks) == "stop" {
+					return acp.StopEndTurn, nil
+				}
+				_ = t.Say("heard " + text(blocks))
+				t.EndMessage()
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}
+	}}
+}
+
+// TestSteer: a message of a client reaches the turn that runs, wherever that is; everybody sees it, once, where the agent has
+// taken it, also who comes later. The turn stays one.
+func TestSteer(t *testing.T) {
+	versions(t, func(t *testing.T, version, agent int) {
+		r := newRig(t, taking())
+		r.max = agent
+		c := r.connect(version)
+		s := c.new(t)
+		if outcome, err := s.Steer(t.Context(), acp.Text("early")); outcome != acp.SteerPromptRequired || err != nil {
+			t.Errorf("when no turn runs: %q, %v", outcome, err)
+		}
+		running := s.Prompt(t.Context(), acp.Text("go"))
+		c.seen.until(t, "agent: began")
+		others := map[int]*client{1: r.connect(1), 2: r.connect(2)}
+		for _, o := range others {
+			o.load(t, s.ID())
+		}
+		theirs, _ := others[1].conn.Session(s.ID())
+		for _, from := range []struct {
+			s    *acp.ClientSession
+			text string
+		}{{s, "more"}, {theirs, "and more"}, {s, "stop"}} {
+			if outcome, err := from.s.Steer(t.Context(), acp.Text(from.text)); outcome != acp.SteerInjected || err != nil {
+				t.Fatalf("%s: %q, %v", from.text, outcome, err)
+			}
+			if from.text != "stop" {
+				c.seen.until(t, "agent: heard "+from.text)
+			}
+		}
+		if res, err := running.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
+			t.Error(res, err)
+		}
+		late := r.connect(2)
+		late.load(t, s.ID())
+		want := []string{"user: more", "agent: heard more", "user: and more", "agent: heard and more", "user: stop"}
+		users := func(c *client, skip ...string) {
+			t.Helper()
+			c.seen.until(t, "end: end_turn")
+			if diff := cmp.Diff(slices.DeleteFunc(slices.Clone(want), func(s string) bool { return slices.Contains(skip, s) }), talk(c.seen.take())); diff != "" {
+				t.Error(diff)
+			}
+		}
+		users(others[2])
+		users(late)
+		if got := recordsOf(t, r, s.ID(), kindPrompt); got != 1 {
+			t.Errorf("%d turns", got)
+		}
+		if version == 1 { // which shows what it has sent itself
+			if diff := cmp.Diff([]string{"agent: heard more", "user: and more", "agent: heard and more"}, talk(c.seen.take())); diff != "" {
+				t.Error(diff)
+			}
+		} else if diff := cmp.Diff(want, talk(c.seen.take())); diff != "" {
+			t.Error(diff)
+		}
+		if outcome, err := s.Steer(t.Context(), acp.Text("late")); outcome != acp.SteerPromptRequired || err != nil {
+			t.Errorf("after the turn: %q, %v", outcome, err)
+		}
+	})
+}
+
+// talk is what was said after the prompt, and what the agent has begun with.
+func talk(seen []string) (said []string) {
+	for _, text := range seen {
+		if strings.HasPrefix(text, "user: ") && text != "user: go" || strings.HasPrefix(text, "agent: heard") {
+			said = append(said, text)
+		}
+	}
+	return said
+}
+
+// recordsOf counts the records of a kind.
+func recordsOf(t *testing.T, r *rig, id acp.SessionID, kind string) (n int) {
+	t.Helper()
+	err := r.log.Read(t.Context(), string(id), 0, func(rec engine.Record) error {
+		if rec.Kind == kind {
+			n++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestSteerUnable: for a session whose agent cannot be steered there is no such method, so that the client sends a prompt, which
+// waits in the queue.
+func TestSteerUnable(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		goOn := make(chan struct{})
+		r := newRig(t, talking(goOn))
+		c := r.connect(version)
+		s := c.new(t)
+		running := s.Prompt(t.Context(), acp.Text("wait one"))
+		c.seen.until(t, "agent: waiting")
+		if outcome, err := s.Steer(t.Context(), acp.Text("two")); outcome != acp.SteerQueued || err != nil {
+			t.Errorf("%q, %v", outcome, err)
+		}
+		params := fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"two"}]}`, s.ID())
+		if err := c.conn.Conn().Call(t.Context(), methodSteering, json.RawMessage(params), nil); !errors.Is(err, jsonrpc.ErrMethodNotFound) {
+			t.Error(err)
+		}
+		second := s.Prompt(t.Context(), acp.Text("two"))
+		queued(r.g.session(string(s.ID())), 2)
+		close(goOn)
+		for _, reply := range []*acp.Reply{running, second} {
+			if res, err := reply.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
+				t.Error(res, err)
+			}
+		}
+		var res struct{ Outcome string }
+		if err := c.conn.Conn().Call(t.Context(), methodSteering, json.RawMessage(params), &res); res.Outcome != "failed" || err != nil {
+			t.Errorf("a client that does not ask for a prompt: %v, %v", res, err)
+		}
+	}
+}
+
+// TestSteerRank: what somebody says who may do less than who has begun the turn does not become part of it.
+func TestSteerRank(t *testing.T) {
+	r := newRig(t, taking())
+	owner := r.connectIn(context.WithValue(context.Background(), whoKey{}, whoOf("ann", RoleOwner)), 2)
+	s := owner.new(t)
+	running := s.Prompt(t.Context(), acp.Text("go"))
+	owner.seen.until(t, "agent: began")
+	gs := r.g.session(string(s.ID()))
+	for rank, want := range map[string]acp.SteerOutcome{RoleViewer: acp.SteerQueued, RolePrompter: acp.SteerQueued, RoleOwner: acp.SteerInjected} {
+		m := &steering{id: "u", by: "ann", rank: rank, content: []acp.ContentBlock{acp.Text("as " + rank)}}
+		if outcome, seq, err := gs.steer(t.Context(), m); outcome != want || err != nil || (seq > 0) != (want == acp.SteerInjected) {
+			t.Errorf("%s: %q, %d, %v", rank, outcome, seq, err)
+		}
+	}
+	if _, err := s.Steer(t.Context(), acp.Text("stop")); err != nil {
+		t.Error(err)
+	}
+	if _, err := running.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSteerElsewhere: a client of another node steers, too.
+func TestSteerElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	a, b := newMember(t, dir, "a", taking()), newMember(t, dir, "b", taking())
+	first, second := a.connect(2), b.connect(1)
+	s := first.new(t)
+	running := s.Prompt(t.Context(), acp.Text("go"))
+	first.seen.until(t, "agent: began")
+	theirs := second.load(t, s.ID())
+	for _, text := range []string{"more", "stop"} {
+		if outcome, err := theirs.Steer(t.Context(), acp.Text(text)); outcome != acp.SteerInjected || err != nil {
+			t.Fatalf("%q, %v", outcome, err)
+		}
+	}
+	if res, err := running.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
+		t.Error(res, err)
+	}
+	if diff := cmp.Diff([]string{"user: more", "agent: heard more", "user: stop"}, talk(first.seen.until(t, "user: stop"))); diff != "" {
+		t.Error(diff)
+	}
+	if outcome, err := theirs.Steer(t.Context(), acp.Text("late")); outcome != acp.SteerPromptRequired || err != nil {
+		t.Errorf("%q, %v", outcome, err)
+	}
+}
+
+// TestSteerRace: messages that meet the end of a turn are delivered once, in the turn or as prompts.
+func TestSteerRace(t *testing.T) {
+	const rounds = 100
+	var mu sync.Mutex
+	got := map[string]int{}
+	take := func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		got[text]++
+	}
+	begun, release := make(chan struct{}), make(chan struct{})
+	agent := &acp.Agent{Busy: acp.BusySteer, Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+		take(t.Text())
+		if !strings.HasPrefix(t.Text(), "go") {
+			return acp.StopEndTurn, nil
+		}
+		begun <- struct{}{}
+		for {
+			select {
+			case blocks := <-t.Steering():
+				take(blocks[0].(*acp.TextContent).Text)
+			case <-release:
+				return acp.StopEndTurn, nil
+			}
+		}
+	}}
+	r := newRig(t, agent)
+	c := r.connect(2)
+	s := c.new(t)
+	for i := range rounds {
+		running := s.Prompt(t.Context(), acp.Text(fmt.Sprint("go ", i)))
+		<-begun
+		go func() { release <- struct{}{} }()
+		text := fmt.Sprint("more ", i)
+		outcome, err := s.Steer(t.Context(), acp.Text(text))
+		if outcome == acp.SteerPromptRequired || outcome == acp.SteerQueued {
+			_, err = s.Prompt(t.Context(), acp.Text(text)).Wait()
+		}
+		if err != nil {
+			t.Fatalf("round %d: %q, %v", i, outcome, err)
+		}
+		if _, err := running.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for i := range rounds {
+		if n := got[fmt.Sprint("more ", i)]; n != 1 {
+			t.Errorf("message %d was delivered %d times", i, n)
+		}
+	}
+}
