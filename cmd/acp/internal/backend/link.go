@@ -146,6 +146,7 @@ func (h *Host) client(l *link) *acp.Client {
 		Logger:         h.cfg.Logger,
 	}
 	h.speakTo(c)
+	h.listen(c)
 	if !h.cfg.Agent.NoFiles && !l.known.NoFiles {
 		c.Files = lentFiles{files}
 	}

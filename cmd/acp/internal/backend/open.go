@@ -61,8 +61,9 @@ type Host struct {
 	watchers sync.WaitGroup
 
 	elsewhere elsewhere
-	cut       atomic.Bool // the network fails
-	gateway   atomic.Bool // what answers is a gateway, also where it is used like any agent
+	cut       atomic.Bool                    // the network fails
+	auth      atomic.Pointer[acp.AuthStatus] // as the agent has pushed it, or nil
+	gateway   atomic.Bool                    // what answers is a gateway, also where it is used like any agent
 }
 
 // Open starts the agent and agrees on a version. When it fails, nothing keeps running.

@@ -299,6 +299,17 @@ func (o *Options) status(ctx context.Context, h *backend.Host, agent string) err
 	return nil
 }
 
+// add takes what the agent reports.
+func (st *Status) add(auth *acp.AuthStatus) {
+	switch auth.State {
+	case acp.AuthStateAuthenticated, acp.AuthStateUnauthenticated, acp.AuthStateNotRequired:
+		st.State = string(auth.State)
+	}
+	for _, acc := range auth.Accounts {
+		st.Accounts = append(st.Accounts, Account{acc.Label, acc.Name, acc.Email, acc.Organization, acc.Active})
+	}
+}
+
 // state finds out whether a user is logged in. If the agent cannot report that, state opens a
 // session and deletes or closes it again.
 func (o *Options) state(ctx context.Context, h *backend.Host, st *Status) {
@@ -306,13 +317,7 @@ func (o *Options) state(ctx context.Context, h *backend.Host, st *Status) {
 	st.State = string(acp.AuthStateUnknown)
 	auth, err := conn.AuthStatus(ctx)
 	if err == nil {
-		switch auth.State {
-		case acp.AuthStateAuthenticated, acp.AuthStateUnauthenticated, acp.AuthStateNotRequired:
-			st.State = string(auth.State)
-		}
-		for _, acc := range auth.Accounts {
-			st.Accounts = append(st.Accounts, Account{acc.Label, acc.Name, acc.Email, acc.Organization, acc.Active})
-		}
+		st.add(auth)
 		return
 	}
 	if !errors.Is(err, errors.ErrUnsupported) {
@@ -327,6 +332,9 @@ func (o *Options) state(ctx context.Context, h *backend.Host, st *Status) {
 		st.Error = safetext.Line(err.Error(), 300)
 	default:
 		st.State = string(acp.AuthStateNotRequired) // or the user is logged in already
+		if pushed := h.AuthStatus(); pushed != nil && pushed.State == acp.AuthStateAuthenticated {
+			st.add(pushed)
+		}
 		if s.Delete(ctx) != nil {
 			_ = s.Close(ctx)
 		}
