@@ -221,7 +221,11 @@ export class Fold {
         if (background !== undefined) this.background.value = background ?? [];
         return;
       }
-      case "usage_update": this.usage.value = u as never; return;
+      case "usage_update": { // what it leaves out of _meta stays
+        const { _meta: before } = this.usage.value ?? {}, { _meta: after } = u as UsageUpdate;
+        this.usage.value = { ...(u as UsageUpdate), _meta: after === null ? null : { ...before, ...after } } as never;
+        return;
+      }
       case "available_commands_update": this.commands.value = (u as { availableCommands: AvailableCommand[] }).availableCommands; return;
       case "config_option_update": this.options.value = (u as { configOptions: SessionConfigOption[] }).configOptions; return;
       case "session_info_update": {
@@ -345,6 +349,7 @@ export class Fold {
     for (const [name, value] of Object.entries(u)) {
       if (name === "sessionUpdate" || value === undefined) continue;
       if (value === null) delete call[name];
+      else if (name === "_meta") call[name] = { ...(call[name] as object | undefined), ...(value as object) }; // it patches by key
       else call[name] = value;
     }
     t.call = call as ToolCallUpdate;

@@ -10,6 +10,7 @@ import { Brief, Json } from "./Json";
 import { type TerminalState, TerminalView } from "./Terminal";
 import { beginning, plural, visible } from "./text";
 import { Whole } from "./whole";
+import { parentIn } from "../vendor";
 
 const most = 200; // parts of the content
 const places = 20; // of files
@@ -25,6 +26,7 @@ export interface ToolCall {
   locations?: readonly ToolCallLocation[] | null;
   rawInput?: unknown;
   rawOutput?: unknown;
+  _meta?: { [key: string]: unknown } | null;
 }
 
 /** A ToolDecision is how a question about a tool call was decided. */
@@ -63,6 +65,7 @@ export function ToolView({ call, terminals, decided = [], skipped }: ToolProps) 
   const empty = content.length === 0 && !call.locations?.length && call.rawInput === undefined && call.rawOutput === undefined;
   const head = (
     <h3>
+      {parentIn(call._meta) !== "" && <span class="kind" title="made by another tool call">↳</span>}
       <Icon kind={kind} />
       <span class="title">{title}</span>
       {call.name && call.title && call.name !== call.title && <span class="kind">{visible(beginning(call.name, 80))}</span>}

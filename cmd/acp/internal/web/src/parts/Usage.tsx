@@ -8,8 +8,8 @@ export interface UsageState {
   cost?: { amount: number; currency: string } | null;
 }
 
-/** Usage shows tokens as a meter, and the cost if it is known. */
-export function Usage({ usage }: { usage: UsageState }) {
+/** Usage shows tokens as a meter, and the cost, the model and the limit of the account if they are known. */
+export function Usage({ usage, model = "", limit = "" }: { usage: UsageState; model?: string; limit?: string }) {
   const used = count(usage.used), size = count(usage.size);
   const part = size > 0 ? Math.min(used / size, 1) : 0;
   const said = number(used) + (size > 0 ? " of " + number(size) : "") + " tokens";
@@ -22,6 +22,8 @@ export function Usage({ usage }: { usage: UsageState }) {
       )}
       <span class="tokens" title={said}>{short(used)}{size > 0 && " / " + short(size)}</span>
       {usage.cost && <span class="cost">{money(usage.cost)}</span>}
+      {model && <span class="cost">{model}</span>}
+      {limit && <span class="cost">{limit}</span>}
     </span>
   );
 }

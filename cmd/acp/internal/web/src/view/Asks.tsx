@@ -6,6 +6,7 @@ import { asked } from "../asked";
 import type { Ask, Conversation } from "../conversation";
 import { Form } from "./Form";
 import { beginning, prose, seenLine } from "../parts/text";
+import { worksOn } from "../vendor";
 
 // Asks are the questions of the agent. They take the focus only when somebody wants to answer.
 export function Asks({ talk, unfold }: { talk: Conversation; unfold: () => void }) {
@@ -39,7 +40,7 @@ export function Asks({ talk, unfold }: { talk: Conversation; unfold: () => void 
 
 function One({ talk, ask, first, place }: { talk: Conversation; ask: Ask; first: boolean; place: string }) {
   const id = "ask-" + ask.key;
-  if (ask.kind === "form") return <section class="ask" role="group" aria-labelledby={id}>{place && <p class="place">{place}</p>}<Form id={id} request={ask.request} answer={(r) => { if (r.action === "cancel") talk.putAside(performance.now()); else ask.answer(r); }} /></section>;
+  if (ask.kind === "form") return <section class="ask" role="group" aria-labelledby={id}>{place && <p class="place">{place}</p>}{worksOn(ask.request._meta) && <p class="said">The agent works on meanwhile; an answer after it has finished may come too late.</p>}<Form id={id} request={ask.request} answer={(r) => { if (r.action === "cancel") talk.putAside(performance.now()); else ask.answer(r); }} /></section>;
   const { subject, options } = ask.request;
   const call = subject?.type === "tool_call" ? (subject as { toolCall: { toolCallId: string } }).toolCall : null;
   const known = call ? talk.fold.value.tool(call.toolCallId) : undefined;
