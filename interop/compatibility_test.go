@@ -88,7 +88,6 @@ what is written on it.
 | compared | version | released | |
 |---|---|---|---|
 %s
-
 | | passed | must failed | should failed | may, quirk failed | unseen | skipped |
 |---|--:|--:|--:|--:|--:|--:|
 `, comparedVersions(t))

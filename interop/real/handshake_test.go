@@ -166,7 +166,7 @@ func execOnce(t *testing.T, h *house) {
 // chatOnce has a turn in a conversation.
 func chatOnce(t *testing.T, h *house) {
 	cmd := exec.CommandContext(limited(t), program(t), slices.Concat([]string{"chat", "--plain", "--connect-timeout", "3m", "--"}, h.agent)...)
-	cmd.Dir, cmd.Env = h.work, h.env
+	cmd.Dir, cmd.Env, cmd.WaitDelay = h.work, h.env, goneLimit
 	cmd.Stdin = strings.NewReader("standin: say one two three\n")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, tail(string(out)))
