@@ -16,14 +16,19 @@ const (
 )
 
 // noFiles are programs that open none of the files that their words name.
-var noFiles = sync.OnceValue(func() map[string]bool {
-	m := map[string]bool{}
-	for name := range strings.FieldsSeq(`echo printf test [ [[ : true false exit return break continue shift set unset
-		export declare typeset readonly local let getopts read wait kill sleep seq expr basename dirname cd pushd popd chdir`) {
-		m[name] = true
-	}
-	return m
-})
+var noFiles = namesOf(`echo printf test [ [[ : true false exit return break continue shift set unset
+	export declare typeset readonly local let getopts read wait kill sleep seq expr basename dirname cd pushd popd chdir`)
+
+// namesOf returns the set of the names in a text, which is made when it is first asked for.
+func namesOf(text string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		m := map[string]bool{}
+		for name := range strings.FieldsSeq(text) {
+			m[name] = true
+		}
+		return m
+	})
+}
 
 // messages are the options of git and its like whose value is text for people.
 var messages = map[string]bool{"-m": true, "-am": true, "--message": true, "-b": true, "--body": true, "-t": true, "--title": true}

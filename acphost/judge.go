@@ -312,11 +312,8 @@ func (d *deed) command(r *rule, req *Request) match {
 }
 
 // freeCommands are commands of the shell that do nothing by themselves.
-var freeCommands = map[string]bool{
-	":": true, "true": true, "false": true, "echo": true, "printf": true, "pwd": true, "test": true, "[": true, "[[": true,
-	"exit": true, "return": true, "break": true, "continue": true, "wait": true, "sleep": true, "set": true, "shift": true, "read": true,
-	"type": true, "which": true, "basename": true, "dirname": true, "nproc": true, "uname": true, "whoami": true, "seq": true, "tr": true, "cat": true, "date": true,
-}
+var freeCommands = namesOf(`: true false echo printf pwd test [ [[ exit return break continue wait sleep set shift read type
+	which basename dirname nproc uname whoami seq tr cat date`)
 
 // isFree reports whether a part needs no rule where some commands are allowed: it
 // runs nothing, only the next part, or changes to a directory below the one of the
@@ -369,7 +366,7 @@ func (l *line) isFree(part *CommandPart, req *Request, at *places) bool {
 	if len(args) > 0 && args[len(args)-1].Text == "]]" && len(program) == 2 && program[0] == '-' {
 		return true // no program: it follows && within [[, in a shell that does not know that
 	}
-	return freeCommands[program]
+	return freeCommands()[program]
 }
 
 // readsOnly reports whether a deed is a part that does nothing but read files below the directory of the request,
