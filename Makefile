@@ -104,11 +104,12 @@ bench-network: ## prompt through faulty networks, into bench/gateway/network.jso
 	cd cmd/acp && ACP_TESTS=all NETWORK_PROMPTS=10 NETWORK_REPORT=$(CURDIR)/bench/gateway/network.jsonl go test -count=1 -timeout 30m -run TestNetwork ./internal/test/torture
 	cd bench && GOWORK=off go run ./gateway -kept
 
-tools: ## hold the tools of the agent to their bars in full: 2,000 files with twins, 500 turns on each wire (about 20 minutes)
+tools: ## hold the tools of the agent to their bars in full: 2,000 files with twins, 500 turns on each wire, 500 kills (about 20 minutes)
 	cd cmd/acp/internal/agent && go test -count=1 -timeout 60m -run 'Twins$$' ./edit -twins 1500
 	cd cmd/acp/internal/agent && ACP_TESTS=all go test -count=1 -timeout 60m -run '^TestWires$$' . -turns 500
 	cd cmd/acp/internal/agent && ACP_TESTS=all go test -count=1 -timeout 60m -run '^TestOutside$$' ./tool -outside 5000
 	cd cmd/acp/internal/shellline && go test -count=1 -timeout 60m -run '^TestValues$$' . -values 1
+	cd cmd/acp/internal/agent && ACP_TESTS=all go test -count=1 -timeout 60m -run '^TestKilledConversation$$' . -kills 500
 
 torture: ## kill each part of a gateway 1,000 times and write bench/gateway/torture.jsonl (about 7 minutes)
 	rm -f bench/gateway/torture.jsonl
