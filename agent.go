@@ -348,7 +348,12 @@ type AuthStatus = acpv2.AuthStatusResponse
 type ProviderSetting = acpv2.SetProviderRequest
 
 // PromptContent says which content prompts may contain.
-type PromptContent struct{ Image, Audio, EmbeddedContext bool }
+type PromptContent struct {
+	Image, Audio, EmbeddedContext bool
+	// Skill says that the first block may be a skill, a SkillReference, and SkillInline
+	// that skills may be anywhere, any number of them. Version 1 has none. Experimental.
+	Skill, SkillInline bool
+}
 
 // MCPTransports says which transports of MCP servers an agent can use. Version 1
 // requires every agent to accept stdio; SSE exists in version 1 only. ACP is

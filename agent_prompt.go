@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/turnstile"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -376,6 +377,8 @@ func checkContent(blocks []ContentBlock, can PromptContent) error {
 			ok = can.Audio
 		case *EmbeddedResource:
 			ok = can.EmbeddedContext
+		case *acpv2.SkillReference:
+			ok = can.SkillInline || can.Skill && i == 0
 		case *UnknownContentBlock:
 			ok = len(b.Type) > 0 && b.Type[0] == '_'
 		}
@@ -424,17 +427,16 @@ func (c *AgentConn) sessionFor(ctx context.Context, id SessionID, blocks []Conte
 	if err := checkContent(blocks, c.agent.Load().Content); err != nil {
 		return nil, err
 	}
-	if isClosed(s.ready) {
-		return s, nil
+	if !isClosed(s.ready) {
+		select {
+		case <-s.ready: // its history is being replayed
+		case <-s.ctx.Done():
+			return nil, SessionNotFound(id)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
-	select {
-	case <-s.ready: // its history is being replayed
-		return s, nil
-	case <-s.ctx.Done():
-		return nil, SessionNotFound(id)
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return s, s.checkSkills(blocks)
 }
 
 // admit waits until a prompt may become part of the conversation, and returns its

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/translate"
 )
 
@@ -244,7 +245,52 @@ func (s *AgentSession) SetCommands(commands ...SlashCommand) error {
 	for i := range commands {
 		list[i] = &commands[i]
 	}
+	s.mu.Lock()
+	list = append(list, skillsOf(s.commands, true)...)
+	s.mu.Unlock()
 	return s.changeCommands(list, false)
+}
+
+// SetSkills sets the skills that the user can invoke, beside the commands, with a
+// SkillReference in a prompt: [PromptContent] must allow that. Clients that do not know
+// skills have them as commands, which the user types. No name may be used twice.
+// Experimental.
+func (s *AgentSession) SetSkills(skills ...acpv2.Skill) error {
+	s.mu.Lock()
+	list := skillsOf(s.commands, false)
+	s.mu.Unlock()
+	for i := range skills {
+		list = append(list, &skills[i])
+	}
+	return s.changeCommands(list, false)
+}
+
+// skillsOf returns the skills among commands, or the others.
+func skillsOf(commands []AvailableCommand, skills bool) []AvailableCommand {
+	return slices.DeleteFunc(slices.Clone(commands), func(c AvailableCommand) bool {
+		_, is := c.(*acpv2.Skill)
+		return is != skills
+	})
+}
+
+// checkSkills refuses skills that the session does not have.
+func (s *AgentSession) checkSkills(blocks []ContentBlock) error {
+	for i, b := range blocks {
+		ref, ok := b.(*acpv2.SkillReference)
+		if !ok {
+			continue
+		}
+		s.mu.Lock()
+		known := slices.ContainsFunc(s.commands, func(c AvailableCommand) bool {
+			skill, ok := c.(*acpv2.Skill)
+			return ok && skill.Name == ref.Name
+		})
+		s.mu.Unlock()
+		if !known {
+			return invalidParams("prompt["+strconv.Itoa(i)+"].name", "no such skill")
+		}
+	}
+	return nil
 }
 
 // changeCommands stores and sends commands in one step, so that they are in the answer

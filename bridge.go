@@ -151,6 +151,7 @@ func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
 	}
 	client.TerminalAuth = caps.Auth != nil && caps.Auth.Terminal != nil
 	client.ShowsTerminals = true
+	understands(client, up)
 	if v1 := up.CapabilitiesV1(); v1 != nil {
 		client.ShowsTerminals, _ = translate.TerminalReports(v1.Meta)
 		if v1.FS.ReadTextFile {
@@ -356,7 +357,8 @@ func (l *bridgeLink) agentSessions(a *Agent, down *ClientConn) {
 		}
 	}
 	if p := session.Prompt; p != nil {
-		a.Content = PromptContent{Image: p.Image != nil, Audio: p.Audio != nil, EmbeddedContext: p.EmbeddedContext != nil}
+		a.Content = PromptContent{Image: p.Image != nil, Audio: p.Audio != nil, EmbeddedContext: p.EmbeddedContext != nil,
+			Skill: p.Skill != nil, SkillInline: p.Skill != nil && p.Skill.Inline != nil}
 	}
 	if m := session.MCP; m != nil {
 		a.MCP = MCPTransports{Stdio: m.Stdio != nil, HTTP: m.HTTP != nil, ACP: m.ACP != nil}

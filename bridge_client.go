@@ -116,6 +116,19 @@ func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 	}
 }
 
+// understands has a client understand what the client of a bridge does.
+func understands(client *Client, up *AgentConn) {
+	if s := up.Capabilities().Session; s != nil {
+		if p := s.PromptSuggestions; p != nil {
+			client.Suggestions = &PromptContent{Image: p.Image != nil, Audio: p.Audio != nil, EmbeddedContext: p.EmbeddedContext != nil}
+		}
+		client.Skills = s.Commands != nil && s.Commands.Skill != nil
+	}
+	if v1 := up.CapabilitiesV1(); v1 != nil {
+		client.Cursors = v1.Session != nil && v1.Session.Cursors != nil
+	}
+}
+
 // sameCommands reports whether two lists of commands say the same.
 func sameCommands(a, b []AvailableCommand) bool {
 	x, errX := json.Marshal(a)

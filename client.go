@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/faultlog"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -89,6 +90,23 @@ type Client struct {
 	// Advertised: in both versions if set; in version 1 as terminal-auth in _meta of the
 	// capabilities, too.
 	TerminalAuth bool
+
+	// Suggestions says that Update shows the prompts that agents suggest, a
+	// PromptSuggestionsUpdate, and what they may contain beside text and links. Nil has
+	// agents suggest none. Experimental.
+	//
+	// Advertised: in both versions if set.
+	Suggestions *PromptContent
+	// Cursors says that agents may report positions in a session, as a CursorUpdate.
+	// Agents of version 2 send these to every client. Experimental.
+	//
+	// Advertised: in version 1 if set; never in version 2.
+	Cursors bool
+	// Skills says that the client shows skills among the commands of a session and
+	// invokes them with a SkillReference. Experimental.
+	//
+	// Advertised: in version 2 if set; never in version 1, which has no skills.
+	Skills bool
 
 	// MCP answers requests to the MCP servers that this client itself provides:
 	// those that a [SessionConfig] lists as [MCPServerACP]. See [MCPCall].
@@ -191,5 +209,19 @@ func (c *Client) capabilities() (caps ClientCapabilities) {
 		caps.Auth = clientTerminalAuth()
 	}
 	caps.Elicitation = clientElicitation(c.Elicits)
+	if c.Suggestions == nil && !c.Skills {
+		return caps
+	}
+	caps.Session = new(acpv2.ClientSessionCapabilities)
+	if can := c.Suggestions; can != nil {
+		s := new(acpv2.PromptSuggestionsCapabilities)
+		mark(&s.Image, can.Image)
+		mark(&s.Audio, can.Audio)
+		mark(&s.EmbeddedContext, can.EmbeddedContext)
+		caps.Session.PromptSuggestions = s
+	}
+	if c.Skills {
+		caps.Session.Commands = &acpv2.CommandsCapabilities{Skill: new(acpv2.CommandsSkillCapabilities)}
+	}
 	return caps
 }

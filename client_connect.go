@@ -284,6 +284,7 @@ func (c *Client) hello(version int) any {
 	caps := translate.ClientCapabilitiesToV1(c.capabilities())
 	caps.FS = clientFileCapabilities(c.Files)
 	caps.Terminal = c.Terminals != nil
+	mark(&caps.Session.Cursors, c.Cursors)
 	caps.Meta = translate.ClientExtensions(c.ShowsTerminals, c.TerminalAuth)
 	return &acpv1.InitializeRequest{
 		ProtocolVersion: 1, ClientInfo: translate.ImplementationToV1(c.Info), ClientCapabilities: caps, Meta: c.Meta,

@@ -132,7 +132,7 @@ func clientCheckContent(caps *acpv2.PromptCapabilities, blocks []ContentBlock) e
 	if caps == nil {
 		caps = new(acpv2.PromptCapabilities)
 	}
-	for _, b := range blocks {
+	for i, b := range blocks {
 		var what string
 		var ok bool
 		switch b := b.(type) {
@@ -144,6 +144,8 @@ func clientCheckContent(caps *acpv2.PromptCapabilities, blocks []ContentBlock) e
 			what, ok = "audio", caps.Audio != nil
 		case *EmbeddedResource:
 			what, ok = "embedded resources", caps.EmbeddedContext != nil
+		case *acpv2.SkillReference:
+			what, ok = "a skill at this place", caps.Skill != nil && (i == 0 || caps.Skill.Inline != nil)
 		case *UnknownContentBlock:
 			// A vendor's block; whoever sends it knows the agent (S84).
 			what, ok = "content of type "+b.Type, len(b.Type) > 0 && b.Type[0] == '_'

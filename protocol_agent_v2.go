@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
@@ -32,6 +33,10 @@ func (p *agentV2) initialized(meta json.RawMessage) ([]byte, error) {
 	mark(&prompt.Image, a.Content.Image)
 	mark(&prompt.Audio, a.Content.Audio)
 	mark(&prompt.EmbeddedContext, a.Content.EmbeddedContext)
+	mark(&prompt.Skill, a.Content.Skill || a.Content.SkillInline)
+	if a.Content.SkillInline {
+		prompt.Skill.Inline = new(acpv2.PromptSkillInlineCapabilities)
+	}
 	if a.Content != (PromptContent{}) {
 		session.Prompt = prompt
 	}
@@ -114,7 +119,7 @@ func (p *agentV2) registerSessions(mux *jsonrpc.Mux) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return &acpv2.NewSessionResponse{SessionID: s.id, ConfigOptions: s.options.list, AvailableCommands: s.commands, Meta: s.meta}, nil
+		return &acpv2.NewSessionResponse{SessionID: s.id, ConfigOptions: s.options.list, AvailableCommands: p.commands(s.commands), Meta: s.meta}, nil
 	})
 	acpv2.MethodSessionFork.Handle(mux, func(ctx context.Context, r *acpv2.ForkSessionRequest) (*acpv2.ForkSessionResponse, error) {
 		s, err := p.c.open(ctx, &sessionRequest{r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta, r.ConfigOptions}, r.SessionID)
@@ -123,7 +128,7 @@ func (p *agentV2) registerSessions(mux *jsonrpc.Mux) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return &acpv2.ForkSessionResponse{SessionID: s.id, ConfigOptions: s.options.list, AvailableCommands: s.commands, Meta: s.meta}, nil
+		return &acpv2.ForkSessionResponse{SessionID: s.id, ConfigOptions: s.options.list, AvailableCommands: p.commands(s.commands), Meta: s.meta}, nil
 	})
 	acpv2.MethodSessionResume.Handle(mux, p.resume)
 	acpv2.MethodSessionList.Handle(mux, func(ctx context.Context, r *acpv2.ListSessionsRequest) (*acpv2.ListSessionsResponse, error) {
@@ -173,12 +178,18 @@ func (p *agentV2) resume(ctx context.Context, r *acpv2.ResumeSessionRequest) (*a
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &acpv2.ResumeSessionResponse{ConfigOptions: s.options.list, AvailableCommands: s.commands, Meta: s.meta}, nil
+	return &acpv2.ResumeSessionResponse{ConfigOptions: s.options.list, AvailableCommands: p.commands(s.commands), Meta: s.meta}, nil
 }
 
 func (p *agentV2) registerOptions(mux *jsonrpc.Mux) {
 	acpv2.MethodSessionOptions.Handle(mux, func(ctx context.Context, r *acpv2.SessionOptionsRequest) (*acpv2.SessionOptionsResponse, error) {
-		return p.c.previewOptions(ctx, r)
+		res, err := p.c.previewOptions(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		told := *res
+		told.AvailableCommands = p.commands(res.AvailableCommands)
+		return &told, nil
 	})
 }
 
@@ -252,7 +263,36 @@ func (p *agentV2) replayed(ctx context.Context, id SessionID) error {
 		&acpv2.UpdateSessionNotification{SessionID: id, Update: new(acpv2.ReplayComplete)})
 }
 
+// commands returns commands as the client understands them: a skill is a command to those
+// that have not said that they know skills.
+func (p *agentV2) commands(list []AvailableCommand) []AvailableCommand {
+	if s := p.c.Capabilities().Session; s != nil && s.Commands != nil && s.Commands.Skill != nil {
+		return list
+	}
+	isSkill := func(c AvailableCommand) bool { _, ok := c.(*acpv2.Skill); return ok }
+	if !slices.ContainsFunc(list, isSkill) {
+		return list
+	}
+	list = slices.Clone(list)
+	for i, c := range list {
+		if skill, ok := c.(*acpv2.Skill); ok {
+			list[i] = &SlashCommand{Name: skill.Name, Description: skill.Description, Meta: skill.Meta}
+		}
+	}
+	return list
+}
+
 func (p *agentV2) update(ctx context.Context, s *AgentSession, u SessionUpdate) error {
+	switch v := u.(type) {
+	case *AvailableCommandsUpdate:
+		told := *v
+		told.AvailableCommands = p.commands(v.AvailableCommands)
+		u = &told
+	case *acpv2.PromptSuggestionsUpdate:
+		if s := p.c.Capabilities().Session; s == nil || s.PromptSuggestions == nil {
+			return nil // it has not said that it wants them
+		}
+	}
 	return acpv2.NotificationSessionUpdate.Notify(ctx, p.c.conn, &acpv2.UpdateSessionNotification{SessionID: s.id, Update: u})
 }
 
