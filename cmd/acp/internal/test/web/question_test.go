@@ -94,6 +94,7 @@ func TestTakenBack(t *testing.T) {
 	tb.Until(`!document.querySelector("button.stop")`)
 	tb.Click(".composer button.primary")
 	tb.Until(says("two") + ` && !document.querySelector(".sending, .working")`)
+	tb.Until(`document.querySelector(".message.user details.other summary")?.textContent === "notes.txt"`)
 	var got []string
 	if tb.Eval(prompts, &got); len(got) != 2 || got[0] != "wait" || !strings.HasPrefix(got[1], "say two") || !strings.Contains(got[1], "a note") {
 		t.Error(got)

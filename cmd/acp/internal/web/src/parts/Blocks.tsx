@@ -77,8 +77,18 @@ function decoded(base64: string): string | null {
   }
 }
 
+// place returns the name of a file that was attached, or the path of one, as people write them.
+function place(uri: string): string {
+  const [, name] = /^(?:attachment:\/\/\/|file:\/\/(?=\/))([^?#]+)$/.exec(uri) ?? [];
+  try {
+    return name === undefined ? uri : decodeURIComponent(name);
+  } catch {
+    return uri;
+  }
+}
+
 function ResourceLink({ link }: { link: Record<string, unknown> }) {
-  const cut = useCut();
+  const whole = useContext(Whole), cut = useCut();
   const uri = str(link.uri), name = str(link.title) || str(link.name) || uri;
   const href = address(uri, true);
   const about = [str(link.mimeType), typeof link.size === "number" ? size(link.size) : ""].filter((s) => s !== "").join(", ");
@@ -86,7 +96,7 @@ function ResourceLink({ link }: { link: Record<string, unknown> }) {
   return (
     <p class="resource">
       {href === null ? <span class="name">{label}</span> : <Link href={href}>{label}</Link>}
-      {uri !== name && <span class="uri"> {visible(cut(uri, 1000))}</span>}
+      {uri !== name && <span class="uri"> {visible(cut(whole ? uri : place(uri), 1000))}</span>}
       {about !== "" && <span class="about"> ({visible(cut(about, 120))})</span>}
       {str(link.description) !== "" && <span class="about"> {visible(cut(str(link.description), 2000))}</span>}
     </p>
@@ -102,7 +112,7 @@ function Resource({ resource }: { resource: Record<string, unknown> }) {
   } else if (typeof resource.blob === "string") {
     body = <Media kind={type.startsWith("audio/") ? "audio" : "image"} type={type} data={resource.blob} />;
   } else body = <Json value={resource} />;
-  return <details class="other" open={whole}><summary>{visible(cut(uri || "resource", 1000))}</summary>{body}</details>;
+  return <details class="other" open={whole}><summary>{visible(cut((whole ? uri : place(uri)) || "resource", 1000))}</summary>{body}</details>;
 }
 
 // language guesses the language of a file of its name.
