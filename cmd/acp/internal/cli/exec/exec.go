@@ -39,6 +39,7 @@ type Options struct {
 	Options []string // ID=VALUE
 
 	NoWait bool   // leave once the gateway has the prompt
+	Steer  bool   // the turn that runs shall have the prompt
 	At     string // the gateway in which the turn runs; "" means that this program starts the agent
 
 	JSON, Quiet bool
@@ -103,6 +104,11 @@ With --at, the turn runs in a gateway (see acp serve), and the session stays the
 prompt. What the agent asks then waits for an answer: acp attach shows it, and acp cancel
 ends the turn.
 
+With --steer, a prompt for a session of a gateway in which a turn runs is given to that
+turn, as Ctrl+S does in a conversation: acp exec ends once the agent has it, and the
+answer is part of the turn. If no turn runs, or the agent cannot do that, the prompt waits
+for its own turn as without --steer.
+
 Without --ask, acp exec never asks for permission: it denies every request that the
 policy, --allow and --deny do not decide. Standard error then shows the --allow rule that
 would permit it, and the exit status is 5 unless --deny-ok is given.
@@ -154,6 +160,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.BoolVar(&o.OrNew, "or-new", false, "start a new session if the given one cannot be resumed")
 	f.StringVar(&o.At, "at", "", app.AtUsage)
 	f.BoolVar(&o.NoWait, "no-wait", false, "print the ID of the session and end once a gateway has the prompt: that of --at, or one of yours, which starts by itself")
+	f.BoolVar(&o.Steer, "steer", false, "give the prompt to the turn that runs in the session of a gateway, if there is one, and end once that has it")
 	f.StringVar(&o.Mode, "mode", "", "set the session's `MODE` before the prompt")
 	f.StringArrayVarP(&o.Options, "option", "o", nil, "set an option of the session before the prompt: `ID=VALUE` (repeatable)")
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object per line; docs/exec-json.md describes them")
@@ -195,6 +202,8 @@ func (o *Options) parseArguments(cmd *cobra.Command, args []string) error {
 		return exitcode.Errorf(exitcode.Usage, "--no-wait leaves before anything can be asked or limited: --ask, --deny-ok, --timeout and --max-cost cannot be combined with it")
 	case o.NoWait && o.ruled():
 		return exitcode.Errorf(exitcode.Usage, "--no-wait leaves before anything is asked, so --allow, --deny and --policy would decide nothing: leave them out, or set rules for the gateway in the settings")
+	case o.Steer && (o.At == "" && !o.NoWait || o.Session == "" && !o.Continue):
+		return exitcode.Errorf(exitcode.Usage, "--steer needs a session of a gateway, in which a turn may run: --at WHERE --session ID")
 	case o.Timeout < 0:
 		return exitcode.Errorf(exitcode.Usage, "--timeout %s is negative", o.Timeout)
 	case o.OrNew && o.Session == "" && !o.Continue:

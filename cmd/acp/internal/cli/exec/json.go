@@ -95,6 +95,7 @@ type (
 		ExitCode   int             `json:"exitCode"`
 		SessionID  string          `json:"sessionId,omitempty"`
 		Waiting    bool            `json:"waiting,omitempty"`
+		Steered    string          `json:"steered,omitempty"`
 		Error      *errorInfo      `json:"error,omitempty"`
 	}
 	modelInfo = shown.ModelTokens

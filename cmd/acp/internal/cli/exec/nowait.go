@@ -48,6 +48,9 @@ func (t *turn) send(ctx context.Context) error {
 		return err
 	}
 	defer done()
+	if has, err := t.steer(ctx, blocks); has || err != nil {
+		return err
+	}
 	ended := make(chan error, 1)
 	go func() { // until the host is closed
 		_, err := t.session.Prompt(context.WithoutCancel(ctx), blocks...)

@@ -12,6 +12,8 @@ type place struct {
 	begun  bool          // that has come
 	left   bool          // the turn runs without this program: what follows is not about it
 	alone  bool          // it will, so that nothing of it is written, however early it comes
+
+	steered acp.SteerOutcome // how another turn has got the prompt, or ""
 }
 
 // follows has the report wait for the beginning of the turn, which a gateway says: others may come before it.
@@ -54,6 +56,16 @@ func (r *report) isBefore(snap *transcript.Snapshot, e transcript.Entry, seq uin
 		}
 	}
 	return false
+}
+
+// steered notes that another turn has the prompt.
+func (r *report) steered(outcome acp.SteerOutcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.place.steered = outcome
+	if !r.json && !r.quiet {
+		r.remark("the turn that runs has the prompt")
+	}
 }
 
 // leave ends the report before the turn has ended: what its end looks like from here is not how it ends.

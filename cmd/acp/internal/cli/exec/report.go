@@ -483,8 +483,12 @@ func (r *report) finish(s *backend.Session, res *acp.Result, err error) error {
 // resultLine returns the last line of --json.
 func (r *report) resultLine(s *backend.Session, res *acp.Result, err error) resultLine {
 	line := resultLine{Type: "result", Text: r.answer.String(), Truncated: r.cut, Denied: r.denied, Broken: r.broken, ExitCode: int(exitcode.Of(err))}
+	line.Steered = string(r.place.steered)
 	if r.place.left {
-		line.Text, line.Truncated, line.Waiting = "", false, true
+		line.Waiting = true
+	}
+	if line.Waiting || line.Steered != "" {
+		line.Text, line.Truncated = "", false
 	}
 	if res != nil {
 		line.StopReason = string(res.StopReason)

@@ -112,7 +112,28 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	}
 	defer done()
 	defer killLate(ctx, t.host)()
+	if has, err := t.steer(ctx, blocks); has || err != nil {
+		return nil, err
+	}
 	return t.session.Prompt(ctx, blocks...)
+}
+
+// steer gives the prompt to the turn that runs. It reports whether that has it; otherwise it is to be sent as a prompt.
+func (t *turn) steer(ctx context.Context, blocks []acp.ContentBlock) (has bool, err error) {
+	if !t.o.Steer {
+		return false, nil
+	}
+	outcome, err := t.session.Steer(ctx, blocks...)
+	switch {
+	case acp.SteerRefused(err): // the prompt waits for its turn
+		return false, nil
+	case err != nil:
+		return false, err
+	case outcome == acp.SteerPromptRequired || outcome == acp.SteerQueued:
+		return false, nil
+	}
+	t.report.steered(outcome)
+	return true, nil
 }
 
 // prepare opens the session and returns the prompt. Files and standard input are read before the agent starts, so

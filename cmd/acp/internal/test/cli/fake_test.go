@@ -173,6 +173,27 @@ func behave(agent *acp.Agent, mode, arg string) int {
 			}
 			return acp.StopEndTurn, t.Say("two")
 		}
+	case "steered": // by what is sent while the turn runs, until that is "stop"
+		agent.Busy = acp.BusySteer
+		agent.Prompt = func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+			_ = t.Say("one")
+			t.EndMessage()
+			_ = os.WriteFile("began", nil, 0o600)
+			for t.Text() == "first" {
+				select {
+				case blocks := <-t.Steering():
+					text := blocks[0].(*acp.TextContent).Text
+					_ = t.Say("heard " + text)
+					t.EndMessage()
+					if text == "stop" {
+						return acp.StopEndTurn, nil
+					}
+				case <-ctx.Done():
+					return acp.StopCancelled, nil
+				}
+			}
+			return acp.StopEndTurn, nil
+		}
 	case "slow-turn":
 		agent.Prompt = func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 			_ = t.Say(fmt.Sprintf("working %d\n", os.Getpid()))
