@@ -97,7 +97,7 @@ func chunkUpdate(kind messageKind, id MessageID, b ContentBlock) SessionUpdate {
 func (t *Turn) endOf(stop StopReason, err error) *IdleStateUpdate {
 	s := t.session
 	s.mu.Lock()
-	idle := &IdleStateUpdate{StopReason: stop, Usage: t.usage, Background: s.background}
+	idle := &IdleStateUpdate{StopReason: stop, Usage: t.usage, Background: s.background, Meta: t.answer}
 	s.mu.Unlock()
 	if err == nil {
 		return idle

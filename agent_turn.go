@@ -44,6 +44,7 @@ type Turn struct {
 	givenUp  chan struct{} // closed when gaveUp has the outcome; nil unless the turn is given up
 
 	usage   *Usage            // guarded by session.mu
+	answer  json.RawMessage   // _meta of the message that ends the turn; guarded by session.mu
 	cancels []string          // of what the turn has begun; guarded by session.mu
 	open    []*ToolCallHandle // calls that have not ended; guarded by session.mu
 }
@@ -140,6 +141,13 @@ func (t *Turn) SetUsage(u Usage) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
 	t.usage = &u
+}
+
+// SetAnswerMeta sets _meta of the message that ends the turn: an object, or nil.
+func (t *Turn) SetAnswerMeta(meta json.RawMessage) {
+	t.session.mu.Lock()
+	defer t.session.mu.Unlock()
+	t.answer = meta
 }
 
 // begin makes the turn its session's. A client that did not start the turn learns

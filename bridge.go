@@ -586,8 +586,11 @@ func (l *bridgeLink) prompt(_ context.Context, t *Turn) (StopReason, error) {
 		}
 	}()
 	res, err := p.reply.Wait()
-	if res != nil && res.Usage != nil {
-		t.SetUsage(*res.Usage)
+	if res != nil {
+		t.SetAnswerMeta(res.Meta)
+		if res.Usage != nil {
+			t.SetUsage(*res.Usage)
+		}
 	}
 	if errors.Is(err, jsonrpc.ErrClosed) {
 		err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the agent behind the bridge has ended")

@@ -364,7 +364,7 @@ func promptedV1(t *Turn, o outcome) (*acpv1.PromptResponse, error) {
 	}
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
-	return &acpv1.PromptResponse{StopReason: stopV1(o.stop), Usage: translate.UsageToV1(t.usage)}, nil
+	return &acpv1.PromptResponse{StopReason: stopV1(o.stop), Usage: translate.UsageToV1(t.usage), Meta: t.answer}, nil
 }
 
 // steered answers a prompt that became part of a running turn when that turn

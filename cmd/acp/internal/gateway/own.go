@@ -293,7 +293,7 @@ func (w *watcher) catchesUp(o *ownTurn, t *turn) {
 }
 
 // prompt waits until the agent has handled a prompt that was accepted.
-func (g *Gateway) prompt(ctx context.Context, _ *acp.Turn) (acp.StopReason, error) {
+func (g *Gateway) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 	w, o := ownOf(ctx)
 	defer w.answered(o)
 	close(o.started)
@@ -322,6 +322,7 @@ func (g *Gateway) prompt(ctx context.Context, _ *acp.Turn) (acp.StopReason, erro
 		return "", w.ended()
 	}
 	_ = w.reached(w.ctx, o.turn.seq, o.past)
+	t.SetAnswerMeta(o.turn.meta)
 	return o.turn.stop, unkept(o.turn.err)
 }
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -201,6 +202,7 @@ type turnEnd struct {
 	seq     uint64 // of its last record
 	repeat  bool   // it is that of an earlier try of the prompt
 	by      string // who has stopped it, as others see it
+	meta    json.RawMessage
 }
 
 // settle ends a turn, unless it has ended.

@@ -87,12 +87,17 @@ type endRecord struct {
 	By     string         `json:"by,omitempty"`    // who has stopped it, as others see it
 	Lost   bool           `json:"lost,omitempty"`  // the agent or the gateway died in the turn
 	Noted  bool           `json:"noted,omitempty"` // a notice follows that says so
+
+	Meta json.RawMessage `json:"meta,omitempty"` // what the agent says of the turn in metadata
 	stamp
 }
 
+// maxEndMeta bounds the metadata of a turn that is kept, in bytes. More of it is left out.
+const maxEndMeta = 16 << 10
+
 // outcome returns how the turn has ended. seq is the number of the record.
 func (e *endRecord) outcome(seq uint64) turnEnd {
-	end := turnEnd{stop: e.Stop, seq: seq, by: e.By}
+	end := turnEnd{stop: e.Stop, seq: seq, by: e.By, meta: e.Meta}
 	if e.Error != "" {
 		end.err = &jsonrpc.Failure{Message: e.Error, Reason: "agent"}
 	}

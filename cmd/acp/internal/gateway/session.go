@@ -567,7 +567,11 @@ func (s *session) prompt(t *turn) endRecord {
 	case err != nil:
 		return endRecord{Error: reasonOf(err)}
 	}
-	return endRecord{Stop: cmp.Or(res.StopReason, acp.StopEndTurn)}
+	end := endRecord{Stop: cmp.Or(res.StopReason, acp.StopEndTurn)}
+	if len(res.Meta) <= maxEndMeta {
+		end.Meta = res.Meta
+	}
+	return end
 }
 
 // cancelRunning implements place.
