@@ -25,21 +25,18 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/handshake anew")
 
-// A handshake is what passes until an agent has answered initialize with success.
+// A handshake is each initialize, and its answer. There are several if the first one comes to another version.
 type handshake struct {
-	mu   sync.Mutex
-	text strings.Builder
-	ids  map[string]bool // of initialize
-	done bool
+	mu       sync.Mutex
+	text     strings.Builder
+	ids      map[string]bool // of those without an answer
+	answered bool            // one of them with success
 }
 
 // frame takes the next frame.
 func (h *handshake) frame(toAgent bool, frame []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.done {
-		return
-	}
 	var m struct {
 		ID     json.RawMessage
 		Method string
@@ -49,33 +46,33 @@ func (h *handshake) frame(toAgent bool, frame []byte) {
 	if json.Unmarshal(frame, &m) != nil || json.Indent(&out, frame, "", "  ") != nil {
 		return // what a launcher prints
 	}
-	arrow := "<-"
-	if toAgent {
-		arrow = "->"
-	}
-	fmt.Fprintf(&h.text, "%s %s\n", arrow, out.Bytes())
-	if m.Method == "initialize" {
+	id := string(m.ID)
+	switch {
+	case toAgent && m.Method == "initialize":
 		if h.ids == nil {
 			h.ids = map[string]bool{}
 		}
-		h.ids[string(m.ID)] = true
+		h.ids[id] = true
+		fmt.Fprintf(&h.text, "-> %s\n", out.Bytes())
+	case !toAgent && m.Method == "" && h.ids[id]:
+		delete(h.ids, id)
+		h.answered = h.answered || m.Result != nil
+		fmt.Fprintf(&h.text, "<- %s\n", out.Bytes())
 	}
-	h.done = !toAgent && m.Method == "" && m.Result != nil && h.ids[string(m.ID)]
 }
 
-// String returns all of it, or nothing before it has ended.
+// String returns all of it, or nothing if there was no success.
 func (h *handshake) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.done {
+	if !h.answered {
 		return ""
 	}
 	return h.text.String()
 }
 
-// TestHandshake compares what our clients and each agent say until initialize has been answered with
-// testdata/handshake, so that a change of what we advertise shows as a difference. With -update it writes
-// these files.
+// TestHandshake compares how our clients and each agent initialize with testdata/handshake, so that a change of
+// what we advertise shows as a difference. With -update it writes these files.
 func TestHandshake(t *testing.T) {
 	need(t)
 	for _, a := range agents {
