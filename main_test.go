@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"context"
 	"log"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goacp/acp"
 	"github.com/goacp/acp/internal/leaktest"
 )
 
@@ -17,6 +19,12 @@ const agentName = "some-agent"
 func TestMain(m *testing.M) {
 	if strings.HasPrefix(filepath.Base(os.Args[0]), agentName) {
 		Example_agent()
+		return
+	}
+	if os.Getenv("ACP_TEST_PROXY") != "" {
+		if err := new(acp.Proxy).Serve(context.Background(), acp.Stdio()); err != nil {
+			log.Fatal(err)
+		}
 		return
 	}
 	dir, err := os.MkdirTemp("", "acp-agent-")

@@ -81,7 +81,7 @@ func (f *flow) window(n int) {
 	start := processorTime()
 	f.tell <- n
 	<-f.seen
-	f.time += processorTime()-start
+	f.time += processorTime() - start
 	runtime.ReadMemStats(&after)
 	f.heap += after.Mallocs - before.Mallocs
 	f.n += n
