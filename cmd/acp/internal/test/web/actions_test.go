@@ -372,6 +372,25 @@ func TestSend(t *testing.T) {
 	})
 }
 
+// TestSendNow: Ctrl+S, or a button, gives a message to the turn that runs. An agent that cannot be steered gets it as a prompt.
+func TestSendNow(t *testing.T) {
+	long.Test(t)
+	r := newRig(t)
+	hands(t, r, func(t *testing.T, h *hand, id string) {
+		prompt(h, "wait")
+		h.Until(says("waiting") + ` && document.querySelector(".stop")`)
+		h.write(selected("#prompt"), "say now")
+		if h.keys {
+			h.modified("s", 83)
+		} else {
+			h.click(named(".composer button", "Send now"))
+		}
+		h.Until(`document.querySelector(".sending .status")?.textContent === "Waits for another prompt" && document.querySelector("#prompt").value === ""`)
+		h.click(selected(".stop"))
+		h.Until(says("Stopped") + ` && !document.querySelector(".stop")`) // which cancels what waits, too
+	})
+}
+
 // TestStop: what runs is stopped by the button, and by Ctrl+. from where the prompt is written.
 func TestStop(t *testing.T) {
 	long.Test(t)

@@ -7,7 +7,7 @@ import { authorOf, Fold, type Message, type Reader, type Terminal } from "./fold
 import { NoConnection, reasonOf, type Link } from "./link";
 import { keep, kept } from "./kept";
 import { say } from "./say";
-import { takenBack, tooLate, type Outbox, type Sending } from "./outbox";
+import { takenBack, tooLate, unsaid, type Outbox, type Sending } from "./outbox";
 import { type Meta, own, positionIn, said, to, type Decided, type Person, type Position, type Presence, type Queued } from "./meta";
 import { prose } from "./parts/text";
 import { recordOf, Window, type View } from "./window";
@@ -369,6 +369,24 @@ export class Conversation {
     void this.send(this.outbox.add(content).operationId);
   }
 
+  // steer gives a message to the turn that runs. If none does, or the agent has no way for that, it is a prompt.
+  async steer(content: ContentBlock[]) {
+    if (!this.busy.value || !this.joined) return this.prompt(content);
+    const { operationId } = this.outbox.add(content, true);
+    let asPrompt = false, failed = "";
+    try {
+      const { outcome } = await this.link.request<{ outcome?: unknown }>(steering, { sessionId: this.id, prompt: content, _meta: { steering: { idleBehavior: "promptRequired" } } });
+      if (outcome === "injected" || outcome === "startedNewTurn") return this.outbox.remove(operationId); // the log has it
+      asPrompt = outcome === "promptRequired";
+      failed = "the agent has not taken it.";
+    } catch (err) {
+      asPrompt = (err as { code?: unknown } | null)?.code === noMethod;
+      failed = err instanceof NoConnection ? unsaid : reasonOf(err);
+    }
+    await this.outbox.change(operationId, asPrompt ? { steering: false } : { steering: false, failed });
+    if (asPrompt) await this.send(operationId);
+  }
+
   // isOwn reports whether a prompt of an author, "" if the gateway does not say it, is one of this user.
   private isOwn(author: string): boolean {
     return author === "" || author === this.you.value;
@@ -390,7 +408,7 @@ export class Conversation {
 
   private async send(operationId: string) {
     const s = this.outbox.get(operationId);
-    if (!this.joined || !s || s.failed || this.onWay.has(operationId)) return; // it is sent as soon as this connection is in the session
+    if (!this.joined || !s || s.failed || s.steering || this.onWay.has(operationId)) return; // it is sent as soon as this connection is in the session
     const failed = tooLate(s);
     if (failed) return void this.outbox.change(operationId, { failed });
     const taken = new AbortController();
@@ -584,6 +602,8 @@ export class Conversation {
     if (s) void this.outbox.change(s.operationId, { before: q.before ?? 0 });
   }
 }
+
+const steering = "_session/steering", noMethod = -32601; // the extension of the most used agents
 
 // isMissing reports whether there is no session of that name.
 const isMissing = (err: unknown): boolean => (err as { code?: unknown } | null)?.code === -32002;

@@ -14,10 +14,14 @@ export const tooLate = (s: { sent: number }): string => (s.sent > 0 && Date.now(
 export interface Sending extends KeptSending {
   before: number | null; // turns that come first, as far as is known, while its answer is awaited
   taking?: boolean; // it is being taken back
+  steering?: boolean; // it is on its way into the turn that runs
 }
 
 // takenBack is what became of a prompt that was taken back, if the answer to that is lost.
 export const takenBack = "the connection ended while it was taken back; the conversation shows whether it has begun";
+
+// unsaid is what became of a message for the turn that runs, if the answer to that is lost: it is not sent again by itself.
+export const unsaid = "the agent has not said whether it has this; the conversation shows it if it has";
 
 let last = 0;
 
@@ -32,11 +36,11 @@ export class Outbox {
   constructor(readonly session: string) {}
 
   // add makes a prompt one that is to be sent.
-  add(content: ContentBlock[]): Sending {
+  add(content: ContentBlock[], steering = false): Sending {
     last = Math.max(Date.now(), last + 1); // two have an order
     const s: Sending = {
       operationId: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`, session: this.session, made: last,
-      sent: 0, content, failed: "", before: null,
+      sent: 0, content, failed: "", before: null, steering,
     };
     this.list.value = [...this.list.value, s];
     void this.keep(s);
@@ -58,7 +62,7 @@ export class Outbox {
   async change(operationId: string, to: Partial<Sending>): Promise<void> {
     this.list.value = this.list.value.map((s) => (s.operationId === operationId ? { ...s, ...to } : s));
     const s = this.get(operationId);
-    if (s && ("failed" in to || "sent" in to || "taking" in to)) await this.keep(s);
+    if (s && ("failed" in to || "sent" in to || "taking" in to || "steering" in to)) await this.keep(s);
   }
 
   // take makes a prompt one that was taken back. It is kept until it is removed.
@@ -73,8 +77,8 @@ export class Outbox {
   }
 
   // A page that is loaded again before the answer does not send what was taken back.
-  private keep({ operationId, session, made, sent, content, failed, taking }: Sending): Promise<void> {
-    return keepSending({ operationId, session, made, sent, content, failed: failed || (taking ? takenBack : "") });
+  private keep({ operationId, session, made, sent, content, failed, taking, steering }: Sending): Promise<void> {
+    return keepSending({ operationId, session, made, sent, content, failed: failed || (taking ? takenBack : steering ? unsaid : "") });
   }
 }
 

@@ -144,7 +144,73 @@ async function takenBack(g, ...texts) {
   return answers;
 }
 
+// steered has a message given to the turn that runs, which is answered with an outcome or an error, and returns the gateway.
+async function steered(outcome) {
+  const g = new Gateway(3), talk = g.open();
+  await talk.resume();
+  talk.fold.value.state.value = "running";
+  g.before = (method) => {
+    if (method !== "_session/steering") return;
+    if (outcome instanceof Error || outcome?.code) throw outcome;
+  };
+  const request = g.request.bind(g);
+  g.request = async (method, p) => {
+    const res = await request(method, p);
+    return method === "_session/steering" ? { outcome } : res;
+  };
+  await talk.steer([{ type: "text", text: "more" }]);
+  await tick();
+  g.methods = g.asked.map((a) => a.method).filter((m) => m !== "session/resume").join(" ");
+  return g;
+}
+
 globalThis.cases = {
+  async "a message for the turn that runs"() {
+    for (const outcome of ["injected", "startedNewTurn"]) {
+      const g = await steered(outcome);
+      same(g.methods, "_session/steering", outcome);
+      same(g.talk.sending.value.length, 0, outcome + " leaves");
+      same(g.asked.at(-1)._meta.steering.idleBehavior, "promptRequired", "it asks for");
+    }
+    for (const outcome of ["promptRequired", { code: -32601 }]) {
+      const g = await steered(outcome);
+      same(g.methods, "_session/steering session/prompt", "as a prompt");
+      for (const left of g.talk.sending.value) g.talk.discard(left);
+    }
+    for (const outcome of ["failed", "teleported", undefined, { code: -32603, message: "no" }, new NoConnection()]) {
+      const g = await steered(outcome);
+      same(g.methods, "_session/steering", "it is not sent again after " + (outcome?.code ?? outcome));
+      const [s] = g.talk.sending.value;
+      if (!s?.failed || s.content[0].text !== "more") fail(`${outcome} leaves ${JSON.stringify(s)}`);
+      g.talk.resend();
+      await tick();
+      same(g.asked.filter((a) => a.method === "session/prompt").length, 0, "a connection that comes back sends");
+      g.talk.retry(s);
+      await tick();
+      same(g.asked.filter((a) => a.method === "session/prompt").length, 1, "sent again by hand");
+      for (const left of g.talk.sending.value) g.talk.discard(left);
+    }
+  },
+
+  async "a message for the turn that runs, and a page that is loaded again"() {
+    const g = new Gateway(3), talk = g.open();
+    await talk.resume();
+    talk.fold.value.state.value = "running";
+    g.before = (method) => method === "_session/steering" && new Promise(() => {});
+    void talk.steer([{ type: "text", text: "half way" }]);
+    await tick();
+    talk.resend();
+    let k;
+    for (let i = 0; i < 100 && !k; i++) {
+      await tick();
+      k = (await keptSendings()).find((s) => s.content[0].text === "half way");
+    }
+    if (!k?.failed) fail(`it is kept as ${JSON.stringify(k)}`);
+    same(g.asked.filter((a) => a.method === "session/prompt").length, 0, "prompts");
+    talk.discard(k);
+    while ((await keptSendings()).some((s) => s.operationId === k.operationId)) await tick();
+  },
+
   async "a prompt that is taken back as the connection ends"() {
     const g = new Gateway(1), [answer] = await takenBack(g, "one"), { talk } = g;
     answer.reject(new NoConnection());

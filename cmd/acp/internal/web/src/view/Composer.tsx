@@ -32,7 +32,7 @@ function Writing({ page, talk }: { page: Page; talk: Conversation }) {
   const busy = talk.busy.value, empty = !text.trim() && attachments.list.length === 0;
 
   const cwd = page.sessions.get(talk.id)?.cwd ?? talk.cwd;
-  const send = (first: boolean) => {
+  const send = (how: "prompt" | "stop" | "steer") => {
     if (empty || attachments.reading) return;
     const content: ContentBlock[] = text.trim() ? [{ type: "text", text }] : [];
     content.push(...mentioned(text, files, cwd), ...attachments.list.map((a) => a.block));
@@ -40,7 +40,8 @@ function Writing({ page, talk }: { page: Page; talk: Conversation }) {
     past.reset();
     attachments.clear();
     write("", 0, []);
-    if (first) void talk.cancel().then(() => talk.prompt(content));
+    if (how === "stop") void talk.cancel().then(() => talk.prompt(content));
+    else if (how === "steer") void talk.steer(content);
     else talk.prompt(content);
     area.current?.focus();
   };
@@ -54,11 +55,15 @@ function Writing({ page, talk }: { page: Page; talk: Conversation }) {
       write(other, other.length, files);
       return e.preventDefault();
     }
+    if (e.key.toLowerCase() === "s" && (e.ctrlKey || e.metaKey) && !e.shiftKey && !e.altKey) {
+      e.preventDefault(); // or else the browser would save the page
+      return send("steer");
+    }
     if (e.key !== "Enter" || e.shiftKey || e.altKey) return;
     const now = (e.ctrlKey || e.metaKey) && busy;
     if (touch() && !e.ctrlKey && !e.metaKey) return;
     e.preventDefault();
-    send(now);
+    send(now ? "stop" : "prompt");
   };
   const taken = talk.outbox.taken.value;
   useEffect(() => {
@@ -79,7 +84,7 @@ function Writing({ page, talk }: { page: Page; talk: Conversation }) {
   }, [text]);
   const open = offer.list.length > 0;
   return (
-    <form class="composer" onSubmit={(e) => { e.preventDefault(); send(false); }}>
+    <form class="composer" onSubmit={(e) => { e.preventDefault(); send("prompt"); }}>
       {open && <Offers list={offer.list} at={offer.at} choose={(c) => { choose(c); area.current?.focus(); }} />}
       {attachments.list.length > 0 && <Attached list={attachments.list} remove={(a) => { attachments.remove(a); area.current?.focus(); }} />}
       {attachments.wrong.length > 0 && <div class="bad wrongs" role="alert">{attachments.wrong.map((w) => <p key={w}>{w}</p>)}</div>}
@@ -103,7 +108,8 @@ function Writing({ page, talk }: { page: Page; talk: Conversation }) {
           }}
         />
         {busy && <button type="button" class="stop" aria-keyshortcuts="Control+." title="Stop (Ctrl+.)" onClick={() => void talk.cancel()}>Stop</button>}
-        {busy && !empty && <button type="button" aria-keyshortcuts="Control+Enter" title="Stop what runs, and send this (Ctrl+Enter)" disabled={attachments.reading} onClick={() => send(true)}>Stop and send</button>}
+        {busy && !empty && <button type="button" aria-keyshortcuts="Control+Enter" title="Stop what runs, and send this (Ctrl+Enter)" disabled={attachments.reading} onClick={() => send("stop")}>Stop and send</button>}
+        {busy && !empty && <button type="button" aria-keyshortcuts="Control+S" title="Give this to the turn that runs (Ctrl+S)" disabled={attachments.reading} onClick={() => send("steer")}>Send now</button>}
         <button class="primary" disabled={empty || attachments.reading}>{attachments.reading ? "Reading …" : busy ? "Queue" : "Send"}</button>
       </div>
     </form>

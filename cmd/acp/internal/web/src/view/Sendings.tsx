@@ -9,7 +9,7 @@ export function Sendings({ talk }: { talk: Conversation }) {
 }
 
 function One({ talk, s }: { talk: Conversation; s: Sending }) {
-  const says = s.failed ? "Not sent: " + prose(s.failed) : s.before === null ? "Sending …" : s.before === 0 ? "Next" : s.before === 1 ? "Waits for another prompt" : `Waits for ${s.before} other prompts`;
+  const says = s.failed ? "Not sent: " + prose(s.failed) : s.steering ? "For the turn that runs" : s.before === null ? "Sending …" : s.before === 0 ? "Next" : s.before === 1 ? "Waits for another prompt" : `Waits for ${s.before} other prompts`;
   return (
     <article class={"message user sending" + (s.failed ? " failed" : "")}>
       <h3>You <span class="status" role="status">{says}</span></h3>

@@ -31,6 +31,7 @@ export const list: Key[] = [
   { shown: "1 … 9", what: "choose an answer to the first question", where: "Question" },
   { shown: "i", what: "write a prompt", where: "Prompt" },
   { shown: "Enter", what: "send it, or queue it while a turn runs; on a phone, begin a line", where: "Prompt" },
+  { shown: "Ctrl+S", what: "give it to the turn that runs; if the agent cannot take it, queue it", where: "Prompt" },
   { shown: "Shift+Enter", what: "begin a line", where: "Prompt" },
   { shown: "Ctrl+Enter", what: "send it; while a turn runs, stop that first", where: "Prompt" },
   { shown: "↑  ↓", what: "in an empty prompt: earlier ones", where: "Prompt" },
