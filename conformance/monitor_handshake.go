@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/goacp/acp/acpv1"
@@ -50,6 +51,7 @@ type clientCaps struct {
 	notices, compaction      bool
 	plan, subagents, boolean bool
 	authTerminal             bool
+	reports                  bool // it shows terminals that the agent reports in metadata of tool calls
 }
 
 // initFacts is what the answer to initialize is judged by.
@@ -159,6 +161,12 @@ func (m *Monitor) initializeV1(r *request, p *acpv1.InitializeRequest) {
 	if e := c.Elicitation; e != nil {
 		f.client.form, f.client.url = e.Form != nil, e.URL != nil
 	}
+	var meta struct {
+		Output any `json:"terminal_output"`
+		Delta  any `json:"terminal_output_delta"`
+	}
+	_ = json.Unmarshal(c.Meta, &meta) // anything else declares nothing
+	f.client.reports = meta.Output == true || meta.Delta == true
 	r.facts = f
 }
 

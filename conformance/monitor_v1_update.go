@@ -156,7 +156,9 @@ func (m *Monitor) toolPartsV1(s *session, path string, content []acpv1.ToolCallC
 		case *acpv1.Diff:
 			m.diffPath(path+".content", c.Path)
 		case *acpv1.Terminal:
-			m.toolTerminal(s, path+".content", string(c.TerminalID))
+			if !m.client.reports { // or it may be the agent's own
+				m.toolTerminal(s, path+".content", string(c.TerminalID))
+			}
 		}
 	}
 	for _, l := range locations {

@@ -402,11 +402,18 @@ func (d *backdrop) add(r engine.Record) {
 	}
 }
 
-// usageAfter returns the usage of a session after an update, which may leave out the cost. before may be nil.
+// usageAfter returns the usage of a session after an update, which may leave out the cost, and metadata such as a limit. before
+// may be nil.
 func usageAfter(before, u *acp.UsageUpdate) *acp.UsageUpdate {
 	next := *u
 	if before != nil && next.Cost.IsZero() {
 		next.Cost = before.Cost
+	}
+	if before != nil && len(before.Meta) > 0 && len(before.Meta)+len(next.Meta) <= maxEndMeta {
+		var all map[string]json.RawMessage
+		if json.Unmarshal(before.Meta, &all) == nil && (len(next.Meta) == 0 || json.Unmarshal(next.Meta, &all) == nil) && len(all) > 0 {
+			next.Meta = encode(all)
+		}
 	}
 	return &next
 }

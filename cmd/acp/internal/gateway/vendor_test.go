@@ -66,3 +66,17 @@ func TestVendorMeta(t *testing.T) {
 		}
 	}
 }
+
+// TestUsageAfter: what an update of the usage leaves out of the metadata stays for those who come later, within a bound.
+func TestUsageAfter(t *testing.T) {
+	big := `{"x":"` + strings.Repeat("x", maxEndMeta) + `"}`
+	for _, tt := range [][3]string{
+		{`{"limit":1,"k":2}`, `{"k":3}`, `{"k":3,"limit":1}`}, {`{"limit":1}`, ``, `{"limit":1}`}, {``, `{"k":3}`, `{"k":3}`}, {``, ``, ``},
+		{`{"limit":1}`, big, big}, {`[`, `{"k":1}`, `{"k":1}`},
+	} {
+		got := usageAfter(&acp.UsageUpdate{Meta: json.RawMessage(tt[0])}, &acp.UsageUpdate{Meta: json.RawMessage(tt[1])})
+		if string(got.Meta) != tt[2] {
+			t.Errorf("%s and %.50s: %.50s", tt[0], tt[1], got.Meta)
+		}
+	}
+}
