@@ -420,7 +420,7 @@ func (m *model) statusLine() string {
 		left = append(left, part{fmt.Sprintf("%d in the background", n), 95})
 	}
 	if t := m.talk; t != nil {
-		model := ""
+		model, s := "", t.Snapshot().Session()
 		for _, o := range t.Options() {
 			switch o.Category {
 			case acpv2.SessionConfigOptionCategoryMode:
@@ -430,7 +430,6 @@ func (m *model) statusLine() string {
 				left = append(left, part{model, 70})
 			}
 		}
-		s := t.Snapshot().Session()
 		right = append(right, part{safeLine(t.Title(), 30), 20})
 		if u := s.Usage; u != nil {
 			if u.Size > 0 {
