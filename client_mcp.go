@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/goacp/acp/acpv2"
@@ -39,9 +40,9 @@ type MCPCall struct {
 	Method    string               // of MCP, such as tools/call
 	Params    json.RawMessage      // an object; its _meta says who calls
 
-	c    *ClientConn
-	mu   sync.Mutex
-	done bool
+	notify func(ctx context.Context, n *acpv2.MessageMCPNotification) error
+	mu     sync.Mutex
+	done   bool
 }
 
 var errMCPAnswered = errors.New("acp: the mcp request has been answered")
@@ -55,9 +56,9 @@ func (m *MCPCall) Notify(ctx context.Context, method string, params json.RawMess
 	if m.done {
 		return errMCPAnswered
 	}
-	return m.c.explain(m.c.proto().mcpNotify(ctx, &acpv2.MessageMCPNotification{
+	return m.notify(ctx, &acpv2.MessageMCPNotification{
 		ServerID: m.Server, RequestID: m.RequestID, Method: method, Params: params,
-	}))
+	})
 }
 
 // clientMCP are the MCP servers that a connection has offered, with the requests
@@ -152,17 +153,29 @@ func (m *clientMCP) end(server acpv2.MCPServerACPID, id acpv2.MCPRequestID) {
 
 // callMCP is the handler of the request mcp/message.
 func (c *ClientConn) callMCP(ctx context.Context, p *acpv2.MessageMCPRequest) (*acpv2.MessageMCPResponse, error) {
-	if err := c.mcp.begin(p.ServerID, p.RequestID); err != nil {
+	call := &MCPCall{notify: func(ctx context.Context, n *acpv2.MessageMCPNotification) error {
+		return c.explain(c.proto().mcpNotify(ctx, n))
+	}}
+	return c.mcp.answer(ctx, p, call, c.client.Logger, func() (result json.RawMessage, err error) {
+		err = errHookPanicked
+		c.hook("MCP", func() { result, err = c.client.MCP(ctx, call) })
+		return result, err
+	})
+}
+
+// answer has a server's function answer a request.
+func (m *clientMCP) answer(
+	ctx context.Context, p *acpv2.MessageMCPRequest, call *MCPCall, log *slog.Logger, run func() (json.RawMessage, error),
+) (*acpv2.MessageMCPResponse, error) {
+	if err := m.begin(p.ServerID, p.RequestID); err != nil {
 		return nil, err
 	}
-	defer c.mcp.end(p.ServerID, p.RequestID)
+	defer m.end(p.ServerID, p.RequestID)
 	if refused := clientCheckMCP(p.Params); refused != nil {
 		return &acpv2.MessageMCPResponse{Error: refused}, nil
 	}
-	call := &MCPCall{Server: p.ServerID, RequestID: p.RequestID, Method: p.Method, Params: p.Params, c: c}
-	var result json.RawMessage
-	err := errHookPanicked
-	c.hook("MCP", func() { result, err = c.client.MCP(ctx, call) })
+	call.Server, call.RequestID, call.Method, call.Params = p.ServerID, p.RequestID, p.Method, p.Params
+	result, err := run()
 	call.mu.Lock()
 	call.done = true
 	call.mu.Unlock()
@@ -186,7 +199,7 @@ func (c *ClientConn) callMCP(ctx context.Context, p *acpv2.MessageMCPRequest) (*
 	}
 	// An error of the hook is never one of the binding, and its text is withheld
 	// from the agent.
-	c.client.Logger.Error("acp: mcp server failed", "method", p.Method, "error", err)
+	log.Error("acp: mcp server failed", "method", p.Method, "error", err)
 	return nil, jsonrpc.Errorf(codeMCPFailed, "MCP server failed")
 }
 

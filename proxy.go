@@ -83,12 +83,13 @@ type Proxy struct {
 	// MCP are MCP servers that the proxy offers the agent in every session.
 	MCP []ProxyMCP
 
-	// MCPConnect is a program with its arguments that connects its standard streams with
-	// the MCP server at the URL in the variable ACP_MCP_URL, sending the headers in the
-	// JSON object ACP_MCP_HEADERS, as the command "acp mcp-connect" does. It is for
-	// agents that take MCP servers over standard streams only. Without it, sessions of
-	// such agents do not have the servers in MCP.
-	MCPConnect []string
+	// BridgeMCP, if set, makes MCP servers reachable for an agent that does not take them
+	// over this protocol: those in MCP, and those that the client, or a proxy before this
+	// one, declares in that way, which the proxy then advertises. It returns what is
+	// declared to the agent in place of the server, and what is called when the session is
+	// closed or the chain ends. acphttp.MCPBridge has such a function. Without it, or if
+	// it fails, sessions of such agents do not have the servers in MCP.
+	BridgeMCP func(ctx context.Context, b *ProxyBridge) (server MCPServer, stop func(), err error)
 
 	// Logger gets what goes wrong, without payload. If it is nil, errors and panics of
 	// hooks go to [slog.Default].
@@ -135,17 +136,24 @@ func (d ProxyDirection) String() string {
 	return ""
 }
 
-// A ProxyMCP is an MCP server that runs in a proxy. Experimental.
-//
-// An agent that takes MCP servers over this protocol is given the server in that way.
-// To others it is served over HTTP at a loopback address, with a secret in a header,
-// as long as the session is open, or through [Proxy.MCPConnect].
+// A ProxyMCP is an MCP server that runs in a proxy. An agent that takes MCP servers over
+// this protocol is given it in that way, others through [Proxy.BridgeMCP]. Experimental.
 type ProxyMCP struct {
 	// Name is the server's name in the session.
 	Name string
-	// Handle answers a request of MCP: see [MCPCall]. Over HTTP the handshake of MCP is
-	// answered without it, and notifications of [MCPCall.Notify] are dropped.
+	// Handle answers a request of MCP: see [MCPCall]. It runs concurrently with others.
 	Handle func(ctx context.Context, call *MCPCall) (json.RawMessage, error)
+}
+
+// A ProxyBridge is what [Proxy.BridgeMCP] is asked for.
+type ProxyBridge struct {
+	// Name is the server's name in the session.
+	Name string
+	// HTTP and Stdio say which transports of MCP servers the agent takes.
+	HTTP, Stdio bool
+	// Call asks the server, as [AgentSession.CallMCP] does: note, which may be nil, gets
+	// the server's notifications until Call returns. Any goroutine may call it.
+	Call func(ctx context.Context, method string, params json.RawMessage, note func(method string, params json.RawMessage)) (json.RawMessage, error)
 }
 
 func (p *Proxy) name() string {

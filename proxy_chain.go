@@ -32,9 +32,9 @@ func (t *chainTransport) Open(ctx context.Context) (jsonrpc.Stream, error) {
 // chainStream is the client's end of a chain.
 type chainStream struct {
 	*framePipeEnd
-	once  sync.Once
-	done  chan struct{} // closed when the chain has ended and err is set
-	err   error
+	once sync.Once
+	done chan struct{} // closed when the chain has ended and err is set
+	err  error
 }
 
 // Close ends the chain and returns when it has ended.

@@ -208,7 +208,7 @@ func (n *proxyNode) open(ctx context.Context, m proxied) (json.RawMessage, error
 	pass := func(ctx context.Context) error {
 		changed, err := n.writeOpening(params, &before, opening)
 		if err == nil {
-			changed, err = n.mcp.declare(ctx, s, opening.Method, changed)
+			changed, err = n.mcp.declare(ctx, s, opening, changed)
 		}
 		if err != nil {
 			return err
@@ -226,7 +226,6 @@ func (n *proxyNode) open(ctx context.Context, m proxied) (json.RawMessage, error
 			s.of.session(id, s)
 			s.updates.hold(m.req, s)
 		}
-		n.mcp.opened(s)
 		return nil
 	}
 	if n.p.Session == nil {

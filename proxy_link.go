@@ -64,7 +64,7 @@ type proxyEnd struct {
 	name string
 	conn *jsonrpc.Conn
 	live chan struct{} // closed when all connections that messages are forwarded to are there
-	old  atomic.Bool // the peer uses the earlier names
+	old  atomic.Bool   // the peer uses the earlier names
 
 	bare, wrapped proxyLink                                                                  // where what the peer sends goes
 	asked         func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) // proxy/initialize; nil refuses it
@@ -100,11 +100,13 @@ func (e *proxyEnd) register(mux *jsonrpc.Mux) {
 	update := acpv2.NotificationSessionUpdate.Name
 	mux.Direct(update, func() bool { return e.direct && e.fresh.n.Load() == 0 && isClosed(e.live) },
 		func(ctx context.Context, lane string, params []byte) error {
-			<-e.live
-			e.handed = params
+			if req := jsonrpc.RequestFrom(ctx); req != nil { // in its lane
+				raw := json.RawMessage(params)
+				return e.notified(ctx, e.bare, req, update, &raw)
+			}
+			e.handed = params // of the one reader
 			m := proxied{method: update, params: &e.handed, session: sessionOfLane(lane)}
 			m.checked = bytes.IndexByte(params, '\n') < 0 && utf8.Valid(params)
-			e.fresh.wait(ctx, m.session)
 			return e.updates.notify(ctx, m)
 		})
 	mux.Fallback(func(ctx context.Context, req *jsonrpc.Request) (any, error) {

@@ -106,11 +106,12 @@ func (st *proxyState) session(id SessionID, s *ProxySession) *ProxySession {
 }
 
 // forget drops what is known of a session that was closed.
-func (st *proxyState) forget(id SessionID) {
+func (st *proxyState) forget(id SessionID) *ProxySession {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if _, ok := st.sessions[id]; !ok {
-		return
+	s := st.sessions[id]
+	if s == nil {
+		return nil
 	}
 	delete(st.sessions, id)
 	for i := range st.order {
@@ -119,6 +120,7 @@ func (st *proxyState) forget(id SessionID) {
 			break
 		}
 	}
+	return s
 }
 
 // mark adds to _meta that the proxy has sent it.
@@ -229,8 +231,7 @@ func (n nodeToAgent) request(ctx context.Context, m proxied) (json.RawMessage, e
 	case acpv2.MethodSessionClose.Name, acpv2.MethodSessionDelete.Name:
 		res, err := n.requestHook(ctx, m, ToAgent)
 		if err == nil {
-			n.state.Load().forget(SessionID(m.session))
-			n.mcp.closed(m.session)
+			n.mcp.undeclare(n.state.Load().forget(SessionID(m.session)))
 		}
 		return res, err
 	}
@@ -238,6 +239,9 @@ func (n nodeToAgent) request(ctx context.Context, m proxied) (json.RawMessage, e
 }
 
 func (n nodeToAgent) notify(ctx context.Context, m proxied) error {
+	if m.method == acpv2.NotificationMCPMessage.Name && n.mcp.noted(m.raw()) {
+		return nil
+	}
 	return n.notifyHook(ctx, m, ToAgent)
 }
 
