@@ -151,7 +151,7 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any, opts
 	}
 	raw, ok := res.(*json.RawMessage)
 	if !ok {
-		return typeError[json.RawMessage](res)
+		return typeError((*json.RawMessage)(nil), res)
 	}
 	var d wire.Decoder
 	d.Reset(*raw, false)

@@ -24,7 +24,7 @@ func (m Method[P, R]) Call(ctx context.Context, c *Conn, params *P, opts ...Call
 	}
 	r, ok := res.(*R)
 	if !ok {
-		return nil, typeError[R](res)
+		return nil, typeError((*R)(nil), res)
 	}
 	return r, nil
 }
@@ -35,17 +35,14 @@ func (m Method[P, R]) Call(ctx context.Context, c *Conn, params *P, opts ...Call
 // P is json.RawMessage. They, and whatever they point to, belong to the handler. A
 // nil result is sent as {}, or as null if R is json.RawMessage.
 func (m Method[P, R]) Handle(mux *Mux, h func(ctx context.Context, params *P) (*R, error)) {
-	empty := nullValue // S14, S23
-	if isObject[R]() {
-		empty = emptyObject
-	}
+	empty := emptyOf(reflect.TypeFor[R]())
 	mux.register(m.Name, false, &route{
 		decode: decodeNew[P],
-		none:   noneOf[P](),
+		none:   noneOf(reflect.TypeFor[P]()),
 		handle: func(ctx context.Context, params any) (any, error) {
 			p, ok := params.(*P)
 			if !ok {
-				return nil, typeError[P](params)
+				return nil, typeError((*P)(nil), params)
 			}
 			r, err := h(ctx, p)
 			if err != nil {
@@ -82,11 +79,11 @@ func (n Notification[P]) NotifyIf(ctx context.Context, c *Conn, params *P, f fun
 func (n Notification[P]) Handle(mux *Mux, h func(ctx context.Context, params *P) error) {
 	mux.register(n.Name, true, &route{
 		decode: decoderOf[P](),
-		none:   noneOf[P](),
+		none:   noneOf(reflect.TypeFor[P]()),
 		handle: func(ctx context.Context, params any) (any, error) {
 			p, ok := params.(*P)
 			if !ok {
-				return nil, typeError[P](params)
+				return nil, typeError((*P)(nil), params)
 			}
 			return nil, h(ctx, p)
 		},
@@ -106,10 +103,12 @@ func decodeNew[P any](d *wire.Decoder) any {
 	return p
 }
 
-// noneOf returns what stands for omitted params: nothing where they are raw.
-func noneOf[P any]() func() any {
-	if _, ok := any(new(P)).(*json.RawMessage); ok {
-		return func() any { return new(P) }
+// What follows does not depend on the types at compile time: there are hundreds of methods, and each would have its copy.
+
+// noneOf returns what stands for omitted params of a type: nothing where they are raw.
+func noneOf(params reflect.Type) func() any {
+	if params == reflect.TypeFor[json.RawMessage]() {
+		return func() any { return new(json.RawMessage) }
 	}
 	return nil
 }
@@ -118,14 +117,27 @@ func paramsOf[P any](params *P) any {
 	if params != nil {
 		return params
 	}
-	if isObject[P]() {
+	return omitted(reflect.TypeFor[P]())
+}
+
+// omitted returns what is sent for nil params of a type.
+func omitted(params reflect.Type) any {
+	if isObject(params) {
 		return emptyObject
 	}
 	return nil
 }
 
-func isObject[T any]() bool {
-	switch reflect.TypeFor[T]().Kind() {
+// emptyOf returns what is sent for a nil result of a type: S14, S23.
+func emptyOf(result reflect.Type) any {
+	if isObject(result) {
+		return emptyObject
+	}
+	return nullValue
+}
+
+func isObject(t reflect.Type) bool {
+	switch t.Kind() {
 	case reflect.Struct, reflect.Map:
 		return true
 	}

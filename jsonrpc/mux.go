@@ -172,8 +172,8 @@ func (r *route) call(ctx context.Context, req *Request) (any, error) {
 
 // typeError is the error of middleware that replaced params or a result by a value
 // of another type.
-func typeError[P any](got any) error {
-	return fmt.Errorf("jsonrpc: params are %T instead of %T", got, (*P)(nil))
+func typeError(want, got any) error {
+	return fmt.Errorf("jsonrpc: params are %T instead of %T", got, want)
 }
 
 var (

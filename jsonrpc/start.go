@@ -64,7 +64,7 @@ func (p *Pending[R]) Wait() (*R, error) {
 	}
 	r, ok := p.result.(*R)
 	if !ok {
-		return nil, typeError[R](p.result)
+		return nil, typeError((*R)(nil), p.result)
 	}
 	return r, nil
 }
