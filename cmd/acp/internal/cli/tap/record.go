@@ -6,13 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/filelock"
+	"github.com/goacp/acp/cmd/acp/internal/record/file"
 	"github.com/goacp/acp/cmd/acp/internal/record/page"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/trace"
@@ -98,31 +97,12 @@ func (o *Options) openFile(agent string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := openLocked(name)
-	if errors.Is(err, errTaken) {
+	f, err := file.OpenLocked(name)
+	if errors.Is(err, file.ErrTaken) {
 		ext := filepath.Ext(name)
-		f, err = openLocked(strings.TrimSuffix(name, ext) + "-" + strconv.Itoa(os.Getpid()) + ext)
+		f, err = file.OpenLocked(strings.TrimSuffix(name, ext) + "-" + strconv.Itoa(os.Getpid()) + ext)
 	}
 	return f, err
-}
-
-var errTaken = errors.New("another acp tap is recording to it")
-
-// openLocked opens a file and locks it against other taps, until it is closed.
-func openLocked(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if runtime.GOOS == "windows" {
-		return f, nil // locks would keep readers away there
-	}
-	// A file system without locks is treated as if no other tap were recording.
-	if ok, err := filelock.TryLock(f, true); err == nil && !ok {
-		_ = f.Close()
-		return nil, fmt.Errorf("%s: %w", name, errTaken)
-	}
-	return f, nil
 }
 
 // fileName returns the name of the file to record to.

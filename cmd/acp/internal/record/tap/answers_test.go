@@ -117,7 +117,7 @@ func (p *place) line(id int, line string) string {
 		}
 		return ""
 	case v.Ask != nil:
-		if is, release, _ := p.settle(allowing(idOf(p.t, v))); !is || release == nil {
+		if is, release, _ := p.Settle(allowing(idOf(p.t, v))); !is || release == nil {
 			return "ask(" + p.last() + ")"
 		}
 		return "ask"

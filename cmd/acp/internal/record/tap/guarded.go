@@ -87,7 +87,7 @@ func (in *inlet) hold(b []byte) (rest []byte, err error) {
 	}
 	line := append(in.held, b[:i+1]...)
 	in.held = nil
-	is, release, reply := in.guard.settle(line[:len(line)-1])
+	is, release, reply := in.guard.Settle(line[:len(line)-1])
 	if !is {
 		return b[i+1:], in.send(line)
 	}

@@ -126,9 +126,9 @@ func questionFrame(id string, e *envelope, r acphost.Request) ([]byte, error) {
 // asking reports whether a question has no answer yet.
 func (g *Guard) asking() bool { return g.asks.Load() > 0 }
 
-// settle examines a line of the client. It reports whether that answers a question of the guard's,
+// Settle examines a line of the client. It reports whether that answers a question of the guard's,
 // which the agent must not see: then release goes to the client, or reply to the agent.
-func (g *Guard) settle(line []byte) (is bool, release, reply []byte) {
+func (g *Guard) Settle(line []byte) (is bool, release, reply []byte) {
 	if isText(line) || !g.asking() {
 		return false, nil, nil
 	}

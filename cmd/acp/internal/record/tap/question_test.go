@@ -175,10 +175,10 @@ func TestAskedBounded(t *testing.T) {
 	if v.Pass || v.Ask == nil || p.last() != "ask rule secrets" {
 		t.Fatalf("%+v, %s", v, p.last())
 	}
-	if is, release, _ := p.settle(allowing(idOf(t, v))); !is || string(release) != frame(p, 1, "a") || p.last() != "pass user secrets" {
+	if is, release, _ := p.Settle(allowing(idOf(t, v))); !is || string(release) != frame(p, 1, "a") || p.last() != "pass user secrets" {
 		t.Errorf("%t, %s, %s", is, release, p.last())
 	}
-	if is, _, _ := p.settle(allowing(idOf(t, v))); is {
+	if is, _, _ := p.Settle(allowing(idOf(t, v))); is {
 		t.Error("a question is answered twice")
 	}
 	if v := p.agent("%s", frame(p, 2, "a")); !v.Pass || p.last() != "pass user secrets" {
@@ -190,7 +190,7 @@ func TestAskedBounded(t *testing.T) {
 		t.Errorf("in the next turn: %+v", v)
 	}
 	p.FromClient([]byte(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`))
-	if is, release, reply := p.settle(allowing(idOf(t, v))); !is || release != nil || reply == nil || p.last() != "refuse cancelled secrets the turn was cancelled" {
+	if is, release, reply := p.Settle(allowing(idOf(t, v))); !is || release != nil || reply == nil || p.last() != "refuse cancelled secrets the turn was cancelled" {
 		t.Errorf("in a turn that was cancelled: %t, %s, %s, %s", is, release, reply, p.last())
 	}
 	p.FromClient([]byte(`{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}`))
@@ -233,7 +233,7 @@ func TestHeldBytes(t *testing.T) {
 	if v := write(4, 100); v.Ask == nil {
 		t.Errorf("a small one: %s", v.Answer)
 	}
-	_, _, reply := p.settle(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,"result":{"outcome":{"outcome":"cancelled"}}}`, idOf(t, first)))
+	_, _, reply := p.Settle(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,"result":{"outcome":{"outcome":"cancelled"}}}`, idOf(t, first)))
 	if reply == nil {
 		t.Error("the agent is not answered")
 	}
@@ -252,7 +252,7 @@ func TestReadsOfASession(t *testing.T) {
 		if v.Ask == nil {
 			return false
 		}
-		p.settle(allowing(idOf(t, v)))
+		p.Settle(allowing(idOf(t, v)))
 		return true
 	}
 	for _, session := range []string{"s", "other"} {

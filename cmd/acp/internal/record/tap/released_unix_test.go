@@ -74,7 +74,7 @@ func TestReleasedAsAsked(t *testing.T) {
 			call := strings.ReplaceAll(tt.call, "ROOT", filepath.ToSlash(p.root))
 			id := idOf(t, p.agent("%s", call))
 			tt.then(p)
-			is, release, reply := p.settle(allowing(id))
+			is, release, reply := p.Settle(allowing(id))
 			released := string(release) == call && reply == nil
 			if !is || released != (tt.log == "") || !released && (release != nil || reply == nil) {
 				t.Errorf("%t, released %q, answered %q", is, release, reply)
