@@ -12,6 +12,7 @@ type Settings struct {
 	// built-in one.
 	Agent       string               `key:"agent" flag:"agent" help:"agent to use when none is named"`
 	Agents      map[string]Agent     `key:"agents"`
+	Proxies     map[string]Proxy     `key:"proxies"`
 	MCP         map[string]MCPServer `key:"mcp"`
 	Permissions Permissions          `key:"permissions"`
 	Model       Model                `key:"model"`
@@ -45,6 +46,15 @@ type Agent struct {
 	NoFiles bool `key:"no_files" help:"lend it no files through the protocol: it opens them by itself"`
 	// Auth is the id of the way to log in that is used without asking.
 	Auth string `key:"auth" help:"way to log in that is used without asking"`
+	// Proxies stand between it and everybody who talks to it, the first one next to the client.
+	Proxies []string `key:"proxies" help:"proxies in front of it, the first one next to the client: names of proxies, ready-made ones with their flags, or command lines"`
+}
+
+// A Proxy is a program that stands between a client and an agent. Its name must not be that of a
+// ready-made one.
+type Proxy struct {
+	Command string   `key:"command" path:"program" help:"program to start"`
+	Args    []string `key:"args" help:"its arguments"`
 }
 
 // An MCPServer is a server of each session: a command, or a URL.

@@ -132,7 +132,7 @@ func TestMistakes(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"unknown key", "[ui]\ntheem = \"dark\"\n", `:2:1: key "ui.theem": there is no such setting; did you mean "ui.theme"?`},
 		{"unknown table", "[uii]\ntheme = \"dark\"\n", `:1:2: key "uii": there is no such setting; did you mean "ui"?`},
-		{"unknown far", "zzzzzzzz = 1\n", `:1:1: key "zzzzzzzz": there is no such setting; there are agent, agents, mcp, model, permissions, providers, serve, store, timeouts, ui`},
+		{"unknown far", "zzzzzzzz = 1\n", `:1:1: key "zzzzzzzz": there is no such setting; there are agent, agents, mcp, model, permissions, providers, proxies, serve, store, timeouts, ui`},
 		{"type", "[ui]\nplain = \"yes\"\n", `:2:9: key "ui.plain": "yes" is not true or false`},
 		{"table for a value", "[agent]\nx = 1\n", `:1:2: key "agent": is not a string; `},
 		{"value for a table", "ui = 3\n", `:1:6: key "ui": 3 is not a table`},

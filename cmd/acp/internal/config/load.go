@@ -283,7 +283,7 @@ func untrustedText(file string, changed bool, keys []string) string {
 // spend money, loosen permissions or keep conversations elsewhere.
 func needsTrust(i item) bool {
 	switch i.path[0] {
-	case "agents", "mcp", "model", "providers", "store", "serve":
+	case "agents", "proxies", "mcp", "model", "providers", "store", "serve":
 		return true
 	case "agent":
 		return i.value != "builtin" // any other name is a program that happens to be installed

@@ -108,20 +108,41 @@ func find(p path) (*node, error) {
 // checkName checks a name of an agent, which must not look like a command line.
 func checkName(p path) error {
 	name := p[len(p)-1]
-	if p[0] != "agents" || len(p) != 2 {
-		return nil
+	switch {
+	case len(p) != 2:
+	case p[0] == "agents":
+		return CheckAgentName(name)
+	case p[0] == "proxies":
+		return checkProxyName(name)
 	}
-	return CheckAgentName(name)
+	return nil
+}
+
+// ReadyProxies are the names of the proxies that are part of this program.
+var ReadyProxies = []string{"budget", "context", "policy", "record", "redact"}
+
+// checkProxyName returns why a proxy cannot have a name, or nil.
+func checkProxyName(name string) error {
+	if slices.Contains(ReadyProxies, name) {
+		return fmt.Errorf("the name %q is that of a ready-made proxy", name)
+	}
+	return checkWord(name)
 }
 
 // CheckAgentName returns why an agent cannot have a name, or nil: names with white space or
 // separators of paths would be command lines.
 func CheckAgentName(name string) error {
+	if name == "builtin" {
+		return errors.New(`the name "builtin" is that of the built-in agent`)
+	}
+	return checkWord(name)
+}
+
+// checkWord returns why a name would not be read as one, or nil.
+func checkWord(name string) error {
 	switch {
 	case name == "":
 		return errors.New("the name is empty")
-	case name == "builtin":
-		return errors.New(`the name "builtin" is that of the built-in agent`)
 	case strings.HasPrefix(name, "-"):
 		return fmt.Errorf("the name %q begins like a flag", name)
 	case strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`/\"'`, c) }):

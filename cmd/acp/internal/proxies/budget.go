@@ -1,0 +1,194 @@
+package proxies
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// noticeAt is the part of a budget at which the user is notified, in percent.
+const noticeAt = 80
+
+// maxMetered is how many sessions are metered. Further ones count together.
+const maxMetered = 4096
+
+// budget is the proxy that ends what costs too much.
+func budget() Kind {
+	return Kind{
+		Name:  "budget",
+		Short: "Bound the tokens or the cost of a connection",
+		Long: `Refuse prompts when all sessions of the connection together have used up a number of tokens
+or an amount of money, and cancel what runs then. At 80 % a notice says so. The figures are
+those that the agent reports: an agent that reports none has no budget. Tokens are those by
+which the contexts of the sessions grow; if one shrinks, nothing is given back. Amounts of
+different currencies are bounded each by itself.`,
+		Example: "budget --cost 5 --tokens 500000",
+		Flags: func(f *pflag.FlagSet) func(Env) (func() (*Running, error), error) {
+			tokens := f.Uint64("tokens", 0, "allow `N` tokens")
+			cost := f.Float64("cost", 0, "allow `AMOUNT`, in the currency that the agent reports")
+			finish := f.Bool("finish", false, "let turns that run end, and refuse further prompts only")
+			return func(Env) (func() (*Running, error), error) {
+				if *cost < 0 || math.IsNaN(*cost) || math.IsInf(*cost, 0) {
+					return nil, errors.New("--cost is not an amount")
+				}
+				if *tokens == 0 && *cost == 0 {
+					return nil, errors.New("it needs --tokens or --cost, above 0")
+				}
+				return func() (*Running, error) {
+					b := &budgeted{tokens: float64(*tokens), cost: *cost, finish: *finish, spent: map[string]float64{},
+						meters: map[acp.SessionID]*meter{}, running: map[*acp.ProxySession]int{}}
+					return &Running{Proxy: &acp.Proxy{Name: "budget", Prompt: b.prompt, Update: b.update, Request: b.request}}, nil
+				}, nil
+			}
+		},
+	}
+}
+
+// unitTokens is the unit of tokens among those of money.
+const unitTokens = "tokens"
+
+// A meter is what a session has reported last.
+type meter map[string]float64
+
+// A budgeted is the proxy for one client.
+type budgeted struct {
+	tokens, cost float64 // 0 is no limit
+	finish       bool
+
+	mu      sync.Mutex
+	spent   map[string]float64 // by currency, and tokens
+	meters  map[acp.SessionID]*meter
+	noticed bool
+	over    string // what is used up
+	running map[*acp.ProxySession]int
+}
+
+// limit returns what is allowed of a unit, or 0.
+func (b *budgeted) limit(unit string) float64 {
+	if unit == unitTokens {
+		return b.tokens
+	}
+	return b.cost
+}
+
+func (b *budgeted) prompt(ctx context.Context, p *acp.ProxyPrompt, next func(context.Context) error) error {
+	b.mu.Lock()
+	over := b.over
+	if over == "" {
+		b.running[p.Session]++
+	}
+	b.mu.Unlock()
+	if over != "" {
+		p.StopReason = acp.StopRefusal
+		return p.Say(ctx, "[budget] "+over+": the prompt was not sent.")
+	}
+	defer b.ended(p.Session, p.Session.Version() == 1)
+	return next(ctx)
+}
+
+// ended notes the end of a turn. In version 2 a prompt is answered before.
+func (b *budgeted) ended(s *acp.ProxySession, now bool) {
+	if !now {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running[s]--; b.running[s] <= 0 {
+		delete(b.running, s)
+	}
+}
+
+// request refuses what would start or steer a turn in another way.
+func (b *budgeted) request(ctx context.Context, m *acp.ProxyMessage, next func(context.Context) error) error {
+	method := strings.ToLower(m.Method)
+	if m.Direction == acp.ToAgent && (strings.Contains(method, "steer") || strings.Contains(method, "inject") || strings.Contains(method, "prompt")) {
+		b.mu.Lock()
+		over := b.over
+		b.mu.Unlock()
+		if over != "" {
+			return jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", over).WithData(map[string]string{"reason": "budget"})
+		}
+	}
+	return next(ctx)
+}
+
+func (b *budgeted) update(ctx context.Context, s *acp.ProxySession, u acp.Update) ([]acp.Update, error) {
+	switch v := u.Update.(type) {
+	case *acp.UsageUpdate:
+		notice, cancel := b.count(s, v)
+		if notice != "" {
+			_ = s.Update(ctx, &acp.AgentMessageChunk{MessageID: "budget_" + acp.MessageID(rand.Text()), Content: acp.Text("[budget] " + notice + "\n")})
+		}
+		for _, running := range cancel {
+			_ = running.Cancel(ctx) // its turn ends as the user's own cancelling would end it
+		}
+	case *acpv2.IdleStateUpdate:
+		b.ended(s, s.Version() != 1)
+	}
+	return []acp.Update{u}, nil
+}
+
+// count counts what a session reports. It returns what to say, and the sessions whose turns are to end.
+func (b *budgeted) count(s *acp.ProxySession, u *acp.UsageUpdate) (notice string, cancel []*acp.ProxySession) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id := s.ID()
+	if b.meters[id] == nil && len(b.meters) >= maxMetered {
+		id = ""
+	}
+	m := b.meters[id]
+	if m == nil {
+		m = &meter{}
+		b.meters[id] = m
+	}
+	b.grow(*m, unitTokens, float64(u.Used))
+	if cost, ok := u.Cost.Get(); ok && !math.IsNaN(cost.Amount) {
+		b.grow(*m, strings.ToUpper(safetext.Line(cost.Currency, 20)), cost.Amount)
+	}
+	for _, unit := range slices.Sorted(maps.Keys(b.spent)) {
+		limit, spent := b.limit(unit), b.spent[unit]
+		switch {
+		case limit == 0:
+		case spent >= limit:
+			if b.over == "" {
+				b.over = fmt.Sprintf("the budget of %s %s is used up", amount(limit), unit)
+				notice = b.over + "."
+			}
+		case spent >= limit*noticeAt/100 && !b.noticed:
+			b.noticed = true
+			notice = fmt.Sprintf("%s of %s %s are used.", amount(spent), amount(limit), unit)
+		}
+	}
+	if b.over != "" && !b.finish {
+		cancel = slices.Collect(maps.Keys(b.running))
+	}
+	return notice, cancel
+}
+
+// maxUnits is how many currencies are told apart.
+const maxUnits = 16
+
+// grow counts what a figure has grown by.
+func (b *budgeted) grow(m meter, unit string, now float64) {
+	if _, known := b.spent[unit]; !known && len(b.spent) >= maxUnits {
+		unit = "of other currencies"
+	}
+	b.spent[unit] += max(0, now-m[unit])
+	m[unit] = now
+}
+
+func amount(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
