@@ -51,6 +51,8 @@ type App struct {
 	Roots []string
 	// MCPFlags and MCPHeaders are the values of --mcp and --mcp-header.
 	MCPFlags, MCPHeaders []string
+	// Proxies stand in front of every agent that is used: see [roster.Roster.Proxy].
+	Proxies []string
 	// SessionCost is what a session may cost in all, in the currency of the model's price, as far as the built-in agent
 	// can see to that; 0 is no limit.
 	SessionCost float64

@@ -22,7 +22,7 @@ const AtUsage = "use the gateway at `WHERE`: a URL, unix:PATH, own, or the name 
 // agent whose settings have one. New sessions there get the agent of the flag --agent, by its name in the gateway.
 // Errors have the exit status of wrong usage.
 func (a *App) At(where string) (roster.Agent, error) {
-	if err := a.noModel(); err != nil {
+	if err := a.notHere(); err != nil {
 		return roster.Agent{}, err
 	}
 	all, err := a.Roster()
@@ -50,6 +50,8 @@ func (a *App) At(where string) (roster.Agent, error) {
 		err = exitcode.Errorf(exitcode.Usage, "--at %s: that is not a URL, nor the name of an agent that has one; %s", safetext.Line(where, 200), hint)
 	case err != nil:
 		err = exitcode.With(exitcode.Usage, fmt.Errorf("--at: %w", err))
+	case len(agent.Proxies) > 0:
+		err = exitcode.Errorf(exitcode.Usage, "--at %s: that agent has proxies, which do not reach the agents in a gateway", safetext.Line(where, 200))
 	case !remote.Is(agent.URL):
 		err = exitcode.Errorf(exitcode.Usage, "--at %s: a gateway is reached at http(s)://, ws(s):// or unix:PATH", safetext.Line(where, 200))
 	}
@@ -61,8 +63,11 @@ func (a *App) At(where string) (roster.Agent, error) {
 	return agent, nil
 }
 
-// noModel refuses flags that are for an agent which this program starts.
-func (a *App) noModel() error {
+// notHere refuses flags that are for an agent which this program starts.
+func (a *App) notHere() error {
+	if len(a.Proxies) > 0 {
+		return exitcode.Errorf(exitcode.Usage, "--proxy does not reach an agent in a gateway: start the gateway with it, or set agents.NAME.proxies there")
+	}
 	for _, flag := range []string{"model.use", "model.effort"} {
 		if a.Flags[flag] != nil {
 			return exitcode.Errorf(exitcode.Usage, "--model and --effort do not reach an agent in a gateway: set the model in the settings, or by an option of the session")

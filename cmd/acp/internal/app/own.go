@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/own"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 )
@@ -54,7 +55,7 @@ func (a *App) StartOwn(ctx context.Context, agent roster.Agent) (roster.Agent, e
 	if cfg.Store.Off {
 		return roster.Agent{}, exitcode.Errorf(exitcode.Usage, "a gateway keeps its sessions, and --no-store or the setting store.off says that nothing is kept")
 	}
-	if err := a.noModel(); err != nil {
+	if err := a.notHere(); err != nil {
 		return roster.Agent{}, err
 	}
 	program, err := os.Executable()
@@ -74,17 +75,19 @@ func (a *App) StartOwn(ctx context.Context, agent roster.Agent) (roster.Agent, e
 		return roster.Agent{}, exitcode.With(exitcode.Agent, err)
 	}
 	way, err := a.ownAt(s)
-	way.Hosted = a.hostedAs(agent)
+	if err == nil {
+		way.Hosted, err = a.hostedAs(agent)
+	}
 	return way, err
 }
 
 // hostedAs returns how an agent is named to a gateway of the user: by its name, if that is in the settings of the user, and
 // otherwise by what starts it.
-func (a *App) hostedAs(agent roster.Agent) string {
+func (a *App) hostedAs(agent roster.Agent) (string, error) {
 	switch agent.Source {
 	case roster.SourceCommand, roster.SourceProject:
 	default:
-		return agent.Name
+		return agent.Name, nil
 	}
 	argv := agent.Argv()
 	if program := argv[0]; agent.URL == "" && !filepath.IsAbs(program) && strings.ContainsRune(program, filepath.Separator) {
@@ -92,8 +95,17 @@ func (a *App) hostedAs(agent roster.Agent) string {
 	}
 	if len(argv) == 1 && agent.URL == "" && !strings.ContainsRune(argv[0], filepath.Separator) { // a word would be taken for a name
 		if file, ok := roster.Installed(agent); ok {
-			return file
+			argv[0] = file
 		}
 	}
-	return roster.Join(argv)
+	if len(agent.Proxies) == 0 {
+		return roster.Join(argv), nil
+	}
+	// The gateway does not know the settings of the project.
+	args, err := launch.Conducted(agent, a.Cwd, argv...)
+	if err != nil {
+		return "", err
+	}
+	self, err := os.Executable()
+	return roster.Join(append([]string{self}, args...)), err
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	builtin "github.com/goacp/acp/cmd/acp/internal/agent"
@@ -51,7 +53,7 @@ func (a *App) Roster() (*roster.Roster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return roster.New(cfg), nil
+	return roster.New(cfg, a.Proxies...), nil
 }
 
 // Agent returns an agent by its name or command line; "" means the one that the settings name.
@@ -78,7 +80,10 @@ func (a *App) Hosted(name string) (roster.Agent, error) {
 			from = fmt.Sprintf("%s: agent: ", v[0].Origin)
 		}
 	}
-	agent, err := roster.New(cfg).Find(name)
+	agent, err := roster.New(cfg, a.Proxies...).Find(name)
+	if err != nil && agent.ProxyErr() != nil {
+		return agent, usage(noProxy(cfg, err))
+	}
 	if err != nil && from == "" {
 		for _, left := range cfg.Untrusted() {
 			if strings.Contains(left, config.KeyOf("agents", name)) {
@@ -128,10 +133,29 @@ func (a *App) CommandAgent(argv []string) (roster.Agent, error) {
 		return roster.Agent{}, err
 	}
 	agent, err := all.Command(argv...)
+	if agent.ProxyErr() != nil {
+		cfg, _ := a.Config() // it was read
+		return agent, usage(noProxy(cfg, err))
+	}
 	if err == nil {
 		err = a.ownModel(agent)
 	}
 	return agent, usage(err)
+}
+
+// noProxy adds what the user has not trusted to the error about a proxy that does not exist.
+func noProxy(cfg *config.Config, err error) error {
+	for _, left := range cfg.Untrusted() {
+		if strings.Contains(left, "proxies.") {
+			return exitcode.Errorf(exitcode.Usage, "%s; so %w", left, err)
+		}
+	}
+	return err
+}
+
+// ProxyFlag adds the flag --proxy of commands that use an agent.
+func (a *App) ProxyFlag(f *pflag.FlagSet) {
+	f.StringArrayVar(&a.Proxies, "proxy", nil, "put `PROXY` in front of the agent: a name in the settings, a ready-made one with its flags, or a command line (repeatable; the first is next to the client)")
 }
 
 // ownModel refuses the flags that choose a model for an agent that does not follow them.

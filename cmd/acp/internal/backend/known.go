@@ -15,7 +15,7 @@ import (
 // To find out, an agent of version 1 is started twice, and one that must not be lent files once
 // more. The result is remembered. If it turns out to be wrong, that costs one start.
 func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error) {
-	key := remembered.Key(h.cfg.Agent.Argv())
+	key := remembered.Key(h.cfg.Agent.Key())
 	known := remembered.Agent{}
 	if !h.cfg.Agent.Builtin {
 		known = h.cfg.Memory.Get(key)

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
@@ -73,7 +76,19 @@ func addCompletions(root *cobra.Command, a *app.App, g *globals) {
 	_ = root.RegisterFlagCompletionFunc("agent", agents)
 	_ = root.RegisterFlagCompletionFunc("allow", rules)
 	_ = root.RegisterFlagCompletionFunc("deny", rules)
+	proxies := func(*cobra.Command, []string, string) (list, cobra.ShellCompDirective) {
+		found := slices.Clone(config.ReadyProxies)
+		if g.apply(a) == nil {
+			if cfg, err := a.Config(); err == nil {
+				found = append(found, slices.Sorted(maps.Keys(cfg.Proxies))...)
+			}
+		}
+		return found, none
+	}
 	for _, cmd := range root.Commands() {
+		if cmd.Flags().Lookup("proxy") != nil {
+			_ = cmd.RegisterFlagCompletionFunc("proxy", proxies)
+		}
 		switch cmd.Name() {
 		case "exec", "chat", "bridge":
 			if cmd.Flags().Lookup("session") != nil {

@@ -17,6 +17,7 @@ import (
 	chatcmd "github.com/goacp/acp/cmd/acp/internal/cli/chat"
 	"github.com/goacp/acp/cmd/acp/internal/cli/check"
 	"github.com/goacp/acp/cmd/acp/internal/cli/completion"
+	"github.com/goacp/acp/cmd/acp/internal/cli/conductor"
 	"github.com/goacp/acp/cmd/acp/internal/cli/config"
 	"github.com/goacp/acp/cmd/acp/internal/cli/connect"
 	"github.com/goacp/acp/cmd/acp/internal/cli/devices"
@@ -24,6 +25,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/cli/exec"
 	"github.com/goacp/acp/cmd/acp/internal/cli/models"
 	nodecmd "github.com/goacp/acp/cmd/acp/internal/cli/node"
+	"github.com/goacp/acp/cmd/acp/internal/cli/proxy"
 	"github.com/goacp/acp/cmd/acp/internal/cli/serve"
 	"github.com/goacp/acp/cmd/acp/internal/cli/sessions"
 	"github.com/goacp/acp/cmd/acp/internal/cli/tap"
@@ -67,7 +69,7 @@ func addCommands(root *cobra.Command, a *app.App, args []string) (chat *cobra.Co
 	add(groupTalk, chat, exec.NewCommand(a, nil), attach.NewCommand(a, nil), cancel.NewCommand(a, nil), sessions.NewCommandResume(a, sessions.Interfaces{ResumeSession: resume, ResumeAt: resumeAt, Choose: choose, Forget: forget}, nil))
 	add(groupSet, agents.NewCommand(a, nil), models.NewCommand(a, nil), auth.NewCommand(a, nil), devices.NewCommand(a, nil), audit.NewCommand(a, nil), nodecmd.NewCommand(a, nil), config.NewCommand(a, nil),
 		completion.NewCommand(a, nil), version.NewCommand(a, nil))
-	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), serve.NewCommand(a, nil), connect.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), newMCPConnect(), newHold(), newIsolate(), docs.NewCommand(a))
+	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), conductor.NewCommand(a, nil), proxy.NewCommand(a), serve.NewCommand(a, nil), connect.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), newMCPConnect(), newHold(), newIsolate(), docs.NewCommand(a))
 	return chat
 }
 

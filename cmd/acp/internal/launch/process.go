@@ -11,10 +11,24 @@ import (
 )
 
 // Process returns the process of an agent, for callers that exchange frames with it. dir is the
-// working directory of the session. The built-in agent becomes a process of this program. If the
-// program of an agent does not exist, Process fails before anything is started, with the exit
-// status of an agent that cannot be used.
+// working directory of the session. The built-in agent becomes a process of this program, and so does
+// the conductor of an agent with proxies, which starts the agent. If the program of an agent or of a
+// proxy does not exist, Process fails before anything is started, with the exit status of an agent that
+// cannot be used.
 func Process(ctx context.Context, agent roster.Agent, dir string) (c process.Config, err error) {
+	c, err = direct(ctx, agent, dir)
+	if err != nil || len(agent.Proxies) == 0 {
+		return c, err
+	}
+	if c.Args, err = Conducted(agent, c.Dir, append([]string{c.Path}, c.Args...)...); err != nil {
+		return c, err
+	}
+	c.Path, err = os.Executable()
+	return c, err
+}
+
+// direct is [Process] without the proxies.
+func direct(ctx context.Context, agent roster.Agent, dir string) (c process.Config, err error) {
 	if agent.Builtin {
 		self, err := os.Executable()
 		if err != nil {

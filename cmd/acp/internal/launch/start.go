@@ -58,6 +58,9 @@ func (s *Start) Failed(err error) error {
 	if far := remote.Explain(s.Agent, err); far != nil {
 		return far
 	}
+	if _, said := errors.AsType[*exitcode.Error](err); said { // of a proxy
+		return err
+	}
 	speaks, line := s.accent.speaks()
 	exit, _ := errors.AsType[*process.ExitError](err)
 	missing, _ := errors.AsType[*process.LookPathError](err)

@@ -29,9 +29,23 @@ type Options struct {
 	Interrupted func(err error)
 }
 
-// Transport returns the way to an agent: an [*acp.CommandTransport], an [*acp.InProcessTransport]
-// for the built-in agent, or a connection over the network for an agent with a URL.
+// Transport returns the way to an agent, through its proxies if it has any: an
+// [*acp.CommandTransport], an [*acp.InProcessTransport] for the built-in agent, or a connection over
+// the network for an agent with a URL. The proxies run in this process, or are started by it.
 func Transport(agent roster.Agent, o Options) (acp.Transport, error) {
+	t, err := Direct(agent, o)
+	if err != nil || len(agent.Proxies) == 0 {
+		return t, err
+	}
+	c, err := NewChain(agent, o)
+	if err != nil {
+		return nil, err
+	}
+	return c.Before(t), nil
+}
+
+// Direct is [Transport] without the proxies.
+func Direct(agent roster.Agent, o Options) (acp.Transport, error) {
 	switch {
 	case agent.Builtin && o.BuiltIn == nil:
 		return nil, errors.New("there is no built-in agent in this program")

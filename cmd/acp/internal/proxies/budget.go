@@ -179,7 +179,7 @@ func (b *budgeted) count(s *acp.ProxySession, u *acp.UsageUpdate) (notice string
 	return notice, cancel
 }
 
-// maxUnits is how many currencies are told apart.
+// maxUnits bounds how many currencies there are.
 const maxUnits = 16
 
 // grow counts what a figure has grown by.

@@ -59,6 +59,8 @@ type Agent struct {
 	Older    []string // the command that starts older versions, if it differs
 	Homepage string
 	Install  string // how to install it, as a command or a sentence
+	// Proxies stand in front of it, the first one next to the client. Package launch composes them.
+	Proxies []Proxy
 
 	// environ is the environment of the program; nil is that of this process.
 	environ []string
@@ -177,14 +179,18 @@ func (a Agent) CommandLine() string { return Join(a.Argv()) }
 // A Roster is all agents that have a name. It does not change, and may be used by any goroutine.
 type Roster struct {
 	agents  []Agent
+	proxies map[string]config.Proxy
+	front   []Proxy // of every agent
 	environ []string
 	state   string // the directory
 }
 
 // New returns the agents of settings and presets. A configured agent replaces the preset of the
-// same name; if it has no command, it is that preset with the configuration added.
-func New(cfg *config.Config) *Roster {
-	r := &Roster{environ: cfg.Environ, state: cfg.Dirs.State}
+// same name; if it has no command, it is that preset with the configuration added. The proxies in
+// front, which [Roster.Proxy] reads, come before every agent, in front of its own.
+func New(cfg *config.Config, front ...string) *Roster {
+	r := &Roster{environ: cfg.Environ, state: cfg.Dirs.State, proxies: cfg.Proxies}
+	r.front = r.behind(front)
 	byName := map[string]Agent{}
 	for _, p := range presets {
 		byName[p.name] = p.agent(cfg.Environ)
@@ -208,11 +214,15 @@ func New(cfg *config.Config) *Roster {
 		a.Protocol = cmp.Or(c.Protocol, a.Protocol)
 		a.Dir, a.LoginEnv, a.Auth = c.Dir, c.LoginEnv, c.Auth
 		a.Remote = r.remote(remote.Source{File: c.TokenFile, Env: c.TokenEnv, Keyring: c.TokenKeyring}, c.Insecure)
+		a.Proxies = r.behind(c.Proxies)
 		byName[name] = a
 	}
 	r.agents = []Agent{{Name: Builtin, Title: "Built-in agent", Source: SourceBuiltin, Builtin: true}}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		r.agents = append(r.agents, byName[name])
+	}
+	for i := range r.agents {
+		r.agents[i].Proxies = r.before(r.agents[i].Proxies)
 	}
 	return r
 }
@@ -268,13 +278,14 @@ func (r *Roster) Find(name string) (Agent, error) {
 		case a.Command == "" && !a.Builtin:
 			return Agent{}, exitcode.Errorf(exitcode.Usage, "agent %q has no command: set agents.%s.command", name, name)
 		}
-		return a, nil
+		return a, a.ProxyErr()
 	}
 	if IsURL(name) {
 		if err := CheckURL(name); err != nil {
 			return Agent{}, exitcode.With(exitcode.Usage, err)
 		}
-		return Agent{Name: name, Title: name, Source: SourceCommand, URL: name, Remote: r.remote(remote.Source{}, false), environ: r.environ}, nil
+		a := Agent{Name: name, Title: name, Source: SourceCommand, URL: name, Remote: r.remote(remote.Source{}, false), environ: r.environ, Proxies: r.before(nil)}
+		return a, a.ProxyErr()
 	}
 	if IsCommandLine(name) {
 		argv, err := Split(name)
@@ -312,10 +323,11 @@ func (r *Roster) Command(argv ...string) (Agent, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return Agent{}, exitcode.Errorf(exitcode.Usage, "the command line of the agent is empty")
 	}
-	return Agent{
+	a := Agent{
 		Name: Join(argv), Title: Join(argv), Source: SourceCommand,
-		Command: argv[0], Args: slices.Clone(argv[1:]), environ: r.environ,
-	}, nil
+		Command: argv[0], Args: slices.Clone(argv[1:]), environ: r.environ, Proxies: r.before(nil),
+	}
+	return a, a.ProxyErr()
 }
 
 // Suggestions returns the names of agents that are installed, including the built-in one.

@@ -216,7 +216,7 @@ func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *ac
 	if highest > 0 {
 		client.MinVersion, client.MaxVersion = highest, highest
 	}
-	memory, key := app.Memory(d.cfg), remembered.Key(d.agent.Argv())
+	memory, key := app.Memory(d.cfg), remembered.Key(d.agent.Key())
 	var known remembered.Agent
 	if highest == 0 && d.agent.Protocol == 0 {
 		if known = memory.Get(key); known.Protocol == 1 {

@@ -67,6 +67,7 @@ status is 6, 7 or 8.`,
 	}
 	cmd.Flags().StringVar(&client, "protocol", "auto", "speak only this `VERSION` with the client: 1, 2 or auto")
 	cmd.Flags().StringVar(&agent, "agent-protocol", "auto", "speak only this `VERSION` with the agent: 1, 2 or auto")
+	a.ProxyFlag(cmd.Flags())
 	return cmd
 }
 
@@ -162,7 +163,7 @@ func (o *Options) connect(ctx context.Context, cfg *config.Config, agent roster.
 	if agent.Builtin || agent.Protocol != 0 {
 		return dial()
 	}
-	memory, key := app.Memory(cfg), remembered.Key(agent.Argv())
+	memory, key := app.Memory(cfg), remembered.Key(agent.Key())
 	known, first := memory.Get(key), client.FirstVersion
 	if known.Protocol == 1 {
 		client.FirstVersion = 1

@@ -81,6 +81,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.BoolVarP(&o.Resume, "resume", "r", false, "choose the session to continue from a list")
 	f.BoolVar(&o.Detach, "detach", false, "hold the conversation in a gateway of yours, which starts by itself: the agent works on when you leave")
 	f.StringVar(&o.At, "at", "", app.AtUsage)
+	a.ProxyFlag(f)
 	f.StringVarP(&o.Prompt, "prompt", "p", "", "send `TEXT` as the first prompt")
 	f.BoolVar(&o.NoBell, "no-bell", false, "do not ring the bell when the agent needs you and the terminal has lost focus")
 	return cmd

@@ -152,6 +152,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		},
 	}
 	f := cmd.Flags()
+	a.ProxyFlag(f)
 	f.StringArrayVarP(&o.Files, "file", "f", nil, "add the text of `FILE` to the prompt; - is standard input (repeatable)")
 	f.StringArrayVar(&o.Attach, "attach", nil, "attach `FILE` in the best form that the agent accepts (repeatable)")
 	f.BoolVar(&o.NoStdin, "no-stdin", false, "do not read standard input, even if it is a pipe or a file")

@@ -237,7 +237,14 @@ func (t *tenants) held(ctx context.Context, agent roster.Agent, dir string) (c h
 		return c, false, nil
 	case agent.Builtin:
 		self, err := os.Executable()
-		return holder.Command{Path: self, Args: t.builtIn, Dir: t.cwd}, err == nil, err
+		args := t.builtIn
+		if err == nil && len(agent.Proxies) > 0 {
+			args, err = launch.Conducted(agent, t.cwd, append([]string{self}, args...)...)
+		}
+		return holder.Command{Path: self, Args: args, Dir: t.cwd}, err == nil, err
+	case len(agent.Proxies) > 0:
+		p, err := launch.Process(ctx, agent, dir)
+		return holder.Command{Path: p.Path, Args: p.Args, Dir: p.Dir, Env: p.Env}, err == nil, err
 	}
 	cmd := agent.Transport(dir)
 	return holder.Command{Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env}, true, nil

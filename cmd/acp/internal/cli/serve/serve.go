@@ -109,6 +109,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.BoolVar(&o.Stateless, "stateless", false, "keep nothing: each connection has an agent of its own, which ends with it")
 	f.BoolVar(&o.Durable, "durable", false, "keep sessions, which is the default")
 	_ = f.MarkHidden("durable")
+	a.ProxyFlag(f)
 	o.Cluster.flags(f)
 	o.Own.flags(f)
 	o.People.flags(f)
@@ -167,7 +168,13 @@ func Run(ctx context.Context, o *Options) (err error) {
 		if builtIn, err = a.Served(dir); err != nil {
 			return err
 		}
-		handle = builtIn.Serve
+		if handle = builtIn.Serve; len(agent.Proxies) > 0 {
+			chain, err := launch.NewChain(agent, launch.Options{Dir: a.Cwd, Stderr: a.Err})
+			if err != nil {
+				return err
+			}
+			handle = chain.Serve(acp.InProcess(builtIn))
+		}
 	case agent.URL != "":
 		if _, err := launch.Transport(agent, launch.Options{}); err != nil {
 			return err

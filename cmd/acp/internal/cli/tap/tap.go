@@ -101,6 +101,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.Lookup("web").NoOptDefVal = anyAddr
 	f.StringVar(&o.Listen, "listen", "", "serve at `ADDR`, HOST:PORT or unix:PATH, instead of standard input and output")
 	f.StringVar(&o.Audit, "audit", "", "append each decision of the rules to `FILE`, as a line of JSON")
+	a.ProxyFlag(f)
 	_ = cmd.MarkFlagFilename("output", "acptrace")
 	_ = cmd.MarkFlagFilename("audit", "jsonl")
 	return cmd

@@ -85,6 +85,8 @@ func behave(agent *acp.Agent, mode, arg string) int {
 		}
 		return 0
 	case "ok":
+	case "proxy":
+		return fakeProxy(arg)
 	case "raw":
 		rawAgentMain(arg)
 		return 0

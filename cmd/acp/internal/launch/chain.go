@@ -1,0 +1,211 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/proxies"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A Chain is the proxies in front of an agent. It can be started any number of times, each time
+// with proxies of its own.
+type Chain struct {
+	agent string // its name in errors and traces
+	parts []part
+	o     Options
+}
+
+// part is a proxy: a ready-made one, or a program.
+type part struct {
+	name    string
+	ready   *proxies.Ready
+	command *acp.CommandTransport
+}
+
+// NewChain returns the proxies of an agent. Flags of a ready-made proxy that are wrong, and programs
+// that do not exist, are found here.
+func NewChain(agent roster.Agent, o Options) (*Chain, error) {
+	if err := agent.ProxyErr(); err != nil {
+		return nil, err
+	}
+	c := &Chain{o: o}
+	if agent.Source != roster.SourceCommand {
+		c.agent = agent.Name
+	}
+	for _, p := range agent.Proxies {
+		one := part{name: p.Name}
+		for n := 2; slices.ContainsFunc(c.parts, func(other part) bool { return other.name == one.name }); n++ {
+			one.name = fmt.Sprintf("%s %d", p.Name, n)
+		}
+		if p.Ready {
+			var err error
+			if one.ready, err = proxies.Parse(p.Argv, proxies.Env{Dir: o.Dir, Stderr: o.Stderr}); err != nil {
+				return nil, exitcode.With(exitcode.Usage, err)
+			}
+		} else {
+			if err := lookProxy(p, o.Dir); err != nil {
+				return nil, err
+			}
+			one.command = &acp.CommandTransport{Path: p.Argv[0], Args: p.Argv[1:], Dir: o.Dir}
+		}
+		c.parts = append(c.parts, one)
+	}
+	return c, nil
+}
+
+func lookProxy(p roster.Proxy, dir string) error {
+	if _, err := roster.LookPath(p.Argv[0], dir, os.Environ()); err != nil {
+		return exitcode.Errorf(exitcode.Agent, "the proxy %s cannot be used: program %s: %w",
+			safetext.Line(p.Name, 200), roster.Quote(safetext.Line(p.Argv[0], 200)), err)
+	}
+	return nil
+}
+
+// Conductor returns a conductor with the proxies in front of an agent, for one client. Call end when it
+// has served that client. Without an agent it serves as a proxy itself.
+func (c *Chain) Conductor(agent acp.Transport) (_ *acp.Conductor, end func() error, err error) {
+	conductor := &acp.Conductor{Agent: acp.Component{Name: c.agent, Transport: agent}, Stderr: c.o.Stderr}
+	var started []*proxies.Running
+	end = func() error {
+		var err error
+		for _, r := range started {
+			err = errors.Join(err, r.Close())
+		}
+		return err
+	}
+	for _, p := range c.parts {
+		if p.ready == nil {
+			conductor.Proxies = append(conductor.Proxies, acp.Component{Name: p.name, Transport: p.command})
+			continue
+		}
+		r, err := p.ready.Start()
+		if err != nil {
+			return nil, nil, errors.Join(err, end())
+		}
+		started = append(started, r)
+		conductor.Proxies = append(conductor.Proxies, acp.Component{Name: p.name, Proxy: r.Proxy})
+	}
+	return conductor, end, nil
+}
+
+// Serve returns what serves a client with an agent behind the proxies.
+func (c *Chain) Serve(agent acp.Transport) func(context.Context, acp.Transport) error {
+	return func(ctx context.Context, client acp.Transport) error {
+		conductor, end, err := c.Conductor(agent)
+		if err != nil {
+			return err
+		}
+		return errors.Join(conductor.Serve(ctx, client), end())
+	}
+}
+
+// Before returns the way to an agent through the proxies. For its user it is the agent's own: the agent's
+// process can be killed, and errors say how that ended.
+func (c *Chain) Before(agent acp.Transport) acp.Transport {
+	return acp.WrapTransport(agent, func(inner jsonrpc.Stream) jsonrpc.Stream {
+		conductor, end, err := c.Conductor(&opened{way: agent, first: inner})
+		if err != nil {
+			return &failed{inner, err}
+		}
+		theirs, ours := jsonrpc.Pipe()
+		s := &chainStream{EagerStream: ours.(jsonrpc.EagerStream), inner: inner, done: make(chan struct{})}
+		go func() {
+			defer close(s.done)
+			s.err = errors.Join(conductor.Serve(context.Background(), acp.Over(theirs)), end())
+		}()
+		return s
+	})
+}
+
+// opened is the way to an agent that is open already. It is opened anew if the proxies make the chain speak
+// another version.
+type opened struct {
+	way acp.Transport
+
+	mu    sync.Mutex
+	first jsonrpc.Stream
+}
+
+// Open implements [acp.Transport].
+func (o *opened) Open(ctx context.Context) (jsonrpc.Stream, error) {
+	o.mu.Lock()
+	first := o.first
+	o.first = nil
+	o.mu.Unlock()
+	if first != nil {
+		return first, nil
+	}
+	return o.way.Open(ctx)
+}
+
+// chainStream is the client's end of a chain.
+type chainStream struct {
+	jsonrpc.EagerStream
+	inner jsonrpc.Stream // of the agent
+	done  chan struct{}  // closed when the chain has ended and err is set
+	err   error
+}
+
+// Unwrap returns the stream of the agent.
+func (s *chainStream) Unwrap() jsonrpc.Stream { return s.inner }
+
+// Close ends the chain and returns when it has ended.
+func (s *chainStream) Close() error {
+	err := s.EagerStream.Close()
+	<-s.done
+	return errors.Join(err, s.inner.Close()) // which was never used if the client has not initialized
+}
+
+// ExitErr returns how the chain ended, or nil if it has not.
+func (s *chainStream) ExitErr() error {
+	select {
+	case <-s.done:
+		return s.err
+	default:
+		return nil
+	}
+}
+
+// failed is the stream to an agent whose proxies could not be started.
+type failed struct {
+	jsonrpc.Stream
+	err error
+}
+
+// ReadFrame returns why.
+func (f *failed) ReadFrame() (jsonrpc.Frame, error) { return jsonrpc.Frame{}, f.err }
+
+// WriteFrame returns why.
+func (f *failed) WriteFrame([]byte) error { return f.err }
+
+// Conducted returns the arguments that make this program a conductor with the proxies of an agent, which
+// argv starts.
+func Conducted(agent roster.Agent, dir string, argv ...string) ([]string, error) {
+	if err := agent.ProxyErr(); err != nil {
+		return nil, err
+	}
+	args := []string{"conductor"}
+	for _, p := range agent.Proxies {
+		if !p.Ready {
+			if err := lookProxy(p, dir); err != nil {
+				return nil, err
+			}
+			file, err := roster.LookPath(p.Argv[0], dir, os.Environ())
+			if err != nil {
+				return nil, err
+			}
+			p.Argv = append([]string{file}, p.Argv[1:]...) // a word would be taken for a name
+		}
+		args = append(args, p.String())
+	}
+	return append(append(args, "--"), argv...), nil
+}
