@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/goacp/acp/internal/wire"
 )
@@ -60,13 +61,13 @@ type DirectHandler func(ctx context.Context, lane string, params []byte) error
 func (m *Mux) Direct(name string, ready func() bool, h DirectHandler) {
 	m.register(name, true, &route{
 		decode: decodeNew[json.RawMessage],
-		none:   noneOf[json.RawMessage](),
+		none:   noneOf(reflect.TypeFor[json.RawMessage]()),
 		direct: h,
 		ready:  ready,
 		raw: func(ctx context.Context, r *Request) (any, error) {
 			raw, _ := r.Params.(*json.RawMessage)
 			if raw == nil {
-				return nil, typeError[json.RawMessage](r.Params)
+				return nil, typeError((*json.RawMessage)(nil), r.Params)
 			}
 			return nil, h(ctx, r.Lane, *raw)
 		},

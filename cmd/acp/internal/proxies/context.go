@@ -60,7 +60,9 @@ a picture, is left out, and what is too long is cut; the conversation says that,
 				return func() (*Running, error) {
 					a := &adding{dir: env.Dir, files: *files, commands: *commands, every: *every, most: *most, done: map[acp.SessionID]bool{}}
 					// With a Session hook the proxy learns of the directories of sessions.
-					opened := func(ctx context.Context, _ *acp.ProxySession, next func(context.Context) error) error { return next(ctx) }
+					opened := func(ctx context.Context, _ *acp.ProxySession, next func(context.Context) error) error {
+						return next(ctx)
+					}
 					return &Running{Proxy: &acp.Proxy{Name: "context", Prompt: a.prompt, Session: opened}}, nil
 				}, nil
 			}
