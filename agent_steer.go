@@ -112,7 +112,7 @@ type SteerRequest struct {
 // queues puts a prompt into its session's queue, or a message for the turn that runs,
 // which must not overtake the prompts before it.
 func (c *AgentConn) queues(id SessionID, req *jsonrpc.Request) error {
-	if req.Method == methodSteering && c.agent.Load().Steer != nil {
+	if a := c.agent.Load(); req.Method == methodSteering && (a.Steer != nil || a.Busy != BusySteer) {
 		return nil
 	}
 	return c.arrived(id, req)
@@ -120,6 +120,9 @@ func (c *AgentConn) queues(id SessionID, req *jsonrpc.Request) error {
 
 // steering handles a message for the turn that runs.
 func (c *AgentConn) steering(ctx context.Context, id SessionID, blocks []ContentBlock, meta json.RawMessage) (*steeringResult, error) {
+	if !c.agent.Load().steers() {
+		return nil, notFound(ctx)
+	}
 	var said steeringMeta
 	if len(meta) > 0 && json.Unmarshal(meta, &said) != nil {
 		return nil, invalidParams("_meta.steering", "not an object")

@@ -220,3 +220,47 @@ func TestSteeringHook(t *testing.T) {
 		}
 	})
 }
+
+// TestBridgeSteer: a message passes a bridge, whatever the versions, and its client sees it once, between what the agent has
+// said before and after.
+func TestBridgeSteer(t *testing.T) {
+	for _, way := range bridgeWays {
+		t.Run(fmt.Sprintf("agent v%d client v%d", way[0], way[1]), func(t *testing.T) {
+			events, release := make(chan string, 10), make(chan struct{})
+			var said []string
+			heard := make(chan struct{}, 10)
+			client := &Client{Update: func(_ context.Context, _ *ClientSession, u *Update) {
+				switch v := u.Update.(type) {
+				case *UserMessage, *UserMessageChunk:
+					said = append(said, strings.TrimPrefix(strings.Replace(u.short(), "user+", "user", 1), "made-up "))
+				case *AgentMessageChunk:
+					said = append(said, v.Content.(*TextContent).Text)
+					heard <- struct{}{}
+				}
+			}}
+			s := bridgedSessionOf(t, steeringAgent(events, release), client, way)
+			if outcome, err := s.Steer(t.Context(), Text("early")); outcome != SteerPromptRequired || err != nil {
+				t.Errorf("%q, %v", outcome, err)
+			}
+			turn := s.Prompt(t.Context(), Text("go"))
+			<-events
+			for range 2 {
+				if outcome, err := s.Steer(t.Context(), Text("more")); outcome != SteerInjected || err != nil {
+					t.Fatalf("%q, %v", outcome, err)
+				}
+				<-heard
+			}
+			close(release)
+			if _, err := turn.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			count := map[string]int{}
+			for _, text := range said {
+				count[text]++
+			}
+			if diff := cmp.Diff(map[string]int{"user go": 1, "user more": 2, "heard more": 2}, count); diff != "" {
+				t.Errorf("%s\n%q", diff, said)
+			}
+		})
+	}
+}

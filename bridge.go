@@ -274,6 +274,9 @@ func (l *bridgeLink) agent(up *AgentConn, down *ClientConn) *Agent {
 	a.Accept = l.accept
 	a.Prompt = l.prompt
 	a.SetOption = l.setOption
+	if supportsSteering(down.Meta()) {
+		a.Steer = l.steer
+	}
 	a.CloseSession = func(ctx context.Context, s *AgentSession) error {
 		defer l.forget(s.ID())
 		return down.CloseSession(ctx, s.ID())

@@ -287,6 +287,32 @@ func (l *bridgeLink) mcp(ctx context.Context, m *MCPCall) (json.RawMessage, erro
 	return res.Result, nil
 }
 
+// steer passes a message for the turn that runs on to the agent. Its client learns of it from an update, if its version has
+// one for that, before it has the answer.
+func (l *bridgeLink) steer(ctx context.Context, s *AgentSession, r *SteerRequest) (SteerOutcome, error) {
+	b := l.session(s.ID())
+	l.mu.Lock()
+	d := b.down
+	l.mu.Unlock()
+	if d == nil {
+		return "", SessionNotFound(s.ID()) // it has just been closed
+	}
+	outcome, err := d.SteerRequest(ctx, &acpv2.PromptRequest{Prompt: r.Prompt, Meta: r.Meta})
+	switch {
+	case outcome == SteerPromptRequired && r.Begin:
+		return SteerFailed, nil // no turn begins without a prompt here
+	case err != nil && outcome != "":
+		return outcome, nil // which the client knows no better
+	case err != nil:
+		return "", err
+	case outcome == SteerQueued:
+		return "", notFound(ctx)
+	case outcome != SteerPromptRequired && d.conn.Version() == 1 && s.c.Version() == 2:
+		err = s.Send(&UserMessage{MessageID: s.nextMessage(), Content: Set(r.Prompt)})
+	}
+	return outcome, err
+}
+
 // clientExtensions passes the client's extension methods on to the agent.
 func (l *bridgeLink) clientExtensions(mux *jsonrpc.Mux) {
 	forward(mux, func(ctx context.Context) *jsonrpc.Conn {

@@ -258,7 +258,7 @@ func (p *agentV1) registerOptions(mux *jsonrpc.Mux) {
 
 func (p *agentV1) registerInSession(mux *jsonrpc.Mux) {
 	acpv1.MethodSessionPrompt.Handle(mux, p.prompt)
-	if p.c.agent.Load().steers() {
+	if a := p.c.agent.Load(); a.steers() || a.prepare != nil { // the agent behind a bridge may
 		steeringV1.Handle(mux, func(ctx context.Context, r *acpv1.PromptRequest) (*steeringResult, error) {
 			return p.c.steering(ctx, SessionID(r.SessionID), translate.BlocksFromV1(r.Prompt), r.Meta)
 		})

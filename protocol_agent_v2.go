@@ -195,7 +195,7 @@ func (p *agentV2) registerOptions(mux *jsonrpc.Mux) {
 
 func (p *agentV2) registerInSession(mux *jsonrpc.Mux) {
 	acpv2.MethodSessionPrompt.Handle(mux, p.prompt)
-	if p.c.agent.Load().steers() {
+	if a := p.c.agent.Load(); a.steers() || a.prepare != nil { // the agent behind a bridge may
 		steeringV2.Handle(mux, func(ctx context.Context, r *acpv2.PromptRequest) (*steeringResult, error) {
 			return p.c.steering(ctx, r.SessionID, r.Prompt, r.Meta)
 		})
