@@ -40,6 +40,8 @@ type Bridge struct {
 	// initialize; the text of any other error is withheld. Reach is called again
 	// when the client asks again.
 	Reach func(ctx context.Context, client *Client) (*ClientConn, error)
+	// Hooks change what passes.
+	Hooks BridgeHooks
 	// Logger gets diagnostics of the wire and failures of the bridge, never
 	// payload. If it is nil, the failures go to [slog.Default].
 	Logger *slog.Logger
@@ -264,7 +266,11 @@ func (l *bridgeLink) agent(up *AgentConn, down *ClientConn) *Agent {
 	}
 	a.Initialize = func(context.Context, *AgentConn) (json.RawMessage, error) { return down.Meta(), nil }
 	a.NewSession = func(ctx context.Context, s *AgentSession) error {
-		d, err := down.NewSession(ctx, configOf(s))
+		config, err := l.config(ctx, s, "")
+		if err != nil {
+			return err
+		}
+		d, err := down.NewSession(ctx, config)
 		if err == nil && l.has(d.ID()) {
 			return jsonrpc.Errorf(jsonrpc.CodeInternalError, "The agent gave a new session the id of an open one").
 				WithData(map[string]SessionID{"sessionId": d.ID()})
@@ -328,7 +334,11 @@ func (l *bridgeLink) agentSessions(a *Agent, down *ClientConn) {
 	}
 	if session.Fork != nil {
 		a.ForkSession = func(ctx context.Context, s *AgentSession, from SessionID) error {
-			d, err := down.Fork(ctx, from, configOf(s))
+			config, err := l.config(ctx, s, "")
+			if err != nil {
+				return err
+			}
+			d, err := down.Fork(ctx, from, config)
 			return l.opened(s, d, err)
 		}
 	}
@@ -375,15 +385,6 @@ func (l *bridgeLink) agentSessions(a *Agent, down *ClientConn) {
 		if p.Mode != nil && p.Mode.Override != nil {
 			a.SystemPrompt = SystemPromptOverride
 		}
-	}
-}
-
-// configOf is what the client asked for when it opened a session.
-func configOf(s *AgentSession) SessionConfig {
-	o := s.request()
-	return SessionConfig{
-		Cwd: o.cwd, AdditionalDirectories: o.directories, MCPServers: o.servers, SystemPrompt: o.prompt, Meta: o.meta,
-		Options: o.options, asIs: true,
 	}
 }
 
@@ -447,6 +448,10 @@ func (l *bridgeLink) forget(id SessionID) {
 // resume opens an earlier session. If the agent can only load sessions, the
 // history it sends is not passed on, because the client has not asked for it.
 func (l *bridgeLink) resume(ctx context.Context, down *ClientConn, s *AgentSession, replay bool) error {
+	config, err := l.config(ctx, s, s.ID())
+	if err != nil {
+		return err
+	}
 	// What is replayed arrives before the answer does.
 	b := l.session(s.ID())
 	open := down.Resume
@@ -463,7 +468,7 @@ func (l *bridgeLink) resume(ctx context.Context, down *ClientConn, s *AgentSessi
 	b.up, b.quiet = s, quiet
 	b.know()
 	l.mu.Unlock()
-	d, err := open(ctx, s.ID(), configOf(s))
+	d, err := open(ctx, s.ID(), config)
 	l.mu.Lock()
 	b.quiet = false
 	l.mu.Unlock()
@@ -518,6 +523,10 @@ const bridgeRefusal = time.Second
 // it. A version 2 agent reports which. A version 1 agent has accepted it once it
 // reports some work, or once it has had bridgeRefusal to refuse it.
 func (l *bridgeLink) accept(ctx context.Context, t *Turn) error {
+	blocks, err := l.blocks(ctx, t)
+	if err != nil {
+		return err
+	}
 	b := l.session(t.session.ID())
 	p := &bridgedTurn{t: t, begun: make(chan struct{}), shown: make(chan struct{})}
 	l.mu.Lock()
@@ -530,10 +539,6 @@ func (l *bridgeLink) accept(ctx context.Context, t *Turn) error {
 	l.mu.Unlock()
 	if d == nil {
 		return SessionNotFound(t.session.ID())
-	}
-	blocks := t.Blocks()
-	if len(blocks) == 0 { // which version 1 allows (S74)
-		blocks = []ContentBlock{Text("")}
 	}
 	p.reply.send(&acpv2.PromptRequest{Prompt: blocks, Meta: t.Meta()})
 	var late <-chan time.Time

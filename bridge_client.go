@@ -110,7 +110,9 @@ func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 			s.setCancel(terminalCancelKey(v.TerminalID), nil)
 		}
 	}
-	_ = s.Send(u.Update) // the connection itself reports that it has failed
+	if shown := l.shown(ctx, u); shown != nil {
+		_ = s.Send(shown) // the connection itself reports that it has failed
+	}
 	if v, ok := u.Update.(*SubagentUpdate); ok {
 		l.introduced(s, ds, v.SessionID)
 	}
@@ -222,7 +224,7 @@ func backgroundOf(u StateUpdate) ([]BackgroundWork, bool) {
 	return work, work != nil
 }
 
-func (l *bridgeLink) permission(ctx context.Context, r *PermissionRequest) (PermissionDecision, error) {
+func (l *bridgeLink) askClient(ctx context.Context, r *PermissionRequest) (PermissionDecision, error) {
 	s := l.asked(ctx, r.Session)
 	if s == nil {
 		return CancelPermission(), nil
