@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/proxies"
+	"github.com/goacp/acp/cmd/acp/internal/record/hop"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/jsonrpc"
@@ -41,11 +42,13 @@ func NewChain(agent roster.Agent, o Options) (*Chain, error) {
 	if agent.Source != roster.SourceCommand {
 		c.agent = agent.Name
 	}
+	taken := []string{hop.Client, hop.Agent, "client", "agent", c.agent}
 	for _, p := range agent.Proxies {
 		one := part{name: p.Name}
-		for n := 2; slices.ContainsFunc(c.parts, func(other part) bool { return other.name == one.name }); n++ {
+		for n := 2; slices.Contains(taken, one.name); n++ {
 			one.name = fmt.Sprintf("%s %d", p.Name, n)
 		}
+		taken = append(taken, one.name)
 		if p.Ready {
 			var err error
 			if one.ready, err = proxies.Parse(p.Argv, proxies.Env{Dir: o.Dir, Stderr: o.Stderr}); err != nil {

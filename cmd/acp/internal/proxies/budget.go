@@ -49,9 +49,12 @@ different currencies are bounded each by itself.`,
 					return nil, errors.New("it needs --tokens or --cost, above 0")
 				}
 				return func() (*Running, error) {
-					b := &budgeted{tokens: float64(*tokens), cost: *cost, finish: *finish, spent: map[string]float64{},
-						meters: map[acp.SessionID]*meter{}, running: map[*acp.ProxySession]int{}}
-					return &Running{Proxy: &acp.Proxy{Name: "budget", Prompt: b.prompt, Update: b.update, Request: b.request}}, nil
+					b := &budgeted{
+						tokens: float64(*tokens), cost: *cost, finish: *finish, spent: map[string]float64{},
+						meters: map[acp.SessionID]*meter{}, running: map[*acp.ProxySession]int{},
+					}
+					p := &acp.Proxy{Name: "budget", Prompt: b.prompt, Update: b.update, Request: b.request}
+					return &Running{Proxy: p}, nil
 				}, nil
 			}
 		},
@@ -96,8 +99,9 @@ func (b *budgeted) prompt(ctx context.Context, p *acp.ProxyPrompt, next func(con
 		p.StopReason = acp.StopRefusal
 		return p.Say(ctx, "[budget] "+over+": the prompt was not sent.")
 	}
-	defer b.ended(p.Session, p.Session.Version() == 1)
-	return next(ctx)
+	err := next(ctx)
+	b.ended(p.Session, p.Session.Version() == 1 || err != nil)
+	return err
 }
 
 // ended notes the end of a turn. In version 2 a prompt is answered before.
@@ -115,7 +119,8 @@ func (b *budgeted) ended(s *acp.ProxySession, now bool) {
 // request refuses what would start or steer a turn in another way.
 func (b *budgeted) request(ctx context.Context, m *acp.ProxyMessage, next func(context.Context) error) error {
 	method := strings.ToLower(m.Method)
-	if m.Direction == acp.ToAgent && (strings.Contains(method, "steer") || strings.Contains(method, "inject") || strings.Contains(method, "prompt")) {
+	is := func(word string) bool { return strings.Contains(method, word) }
+	if m.Direction == acp.ToAgent && (is("steer") || is("inject") || is("prompt")) {
 		b.mu.Lock()
 		over := b.over
 		b.mu.Unlock()
@@ -131,7 +136,8 @@ func (b *budgeted) update(ctx context.Context, s *acp.ProxySession, u acp.Update
 	case *acp.UsageUpdate:
 		notice, cancel := b.count(s, v)
 		if notice != "" {
-			_ = s.Update(ctx, &acp.AgentMessageChunk{MessageID: "budget_" + acp.MessageID(rand.Text()), Content: acp.Text("[budget] " + notice + "\n")})
+			id := "budget_" + acp.MessageID(rand.Text())
+			_ = s.Update(ctx, &acp.AgentMessageChunk{MessageID: id, Content: acp.Text("[budget] " + notice + "\n")})
 		}
 		for _, running := range cancel {
 			_ = running.Cancel(ctx) // its turn ends as the user's own cancelling would end it

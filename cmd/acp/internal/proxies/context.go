@@ -58,7 +58,10 @@ a picture, is left out, and what is too long is cut; the conversation says that,
 					}
 				}
 				return func() (*Running, error) {
-					a := &adding{dir: env.Dir, files: *files, commands: *commands, every: *every, most: *most, done: map[acp.SessionID]bool{}}
+					a := &adding{
+						dir: env.Dir, files: *files, commands: *commands, every: *every, most: *most,
+						done: map[acp.SessionID]bool{},
+					}
 					// With a Session hook the proxy learns of the directories of sessions.
 					opened := func(ctx context.Context, _ *acp.ProxySession, next func(context.Context) error) error {
 						return next(ctx)
@@ -145,7 +148,8 @@ func (a *adding) prompt(ctx context.Context, p *acp.ProxyPrompt, next func(conte
 		add("$ "+command, data[:min(len(data), left)], len(data) > left, err)
 	}
 	if len(added) > 0 {
-		p.Blocks = append([]acp.ContentBlock{acp.Text("Added by the user's settings:\n\n" + strings.Join(added, "\n\n"))}, p.Blocks...)
+		block := acp.Text("Added by the user's settings:\n\n" + strings.Join(added, "\n\n"))
+		p.Blocks = append([]acp.ContentBlock{block}, p.Blocks...)
 	}
 	if err := p.Say(ctx, "[context] "+strings.Join(said, "; ")+"\n\n"); err != nil {
 		return err
@@ -220,7 +224,8 @@ func fileIn(dir, name string, most int) ([]byte, error) {
 func outputOf(ctx context.Context, dir, command string, most int) (data []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
-	c := process.Config{Path: "/bin/sh", Args: []string{"-c", command}, Dir: dir, Env: withheld.Of(os.Environ(), nil, nil).Environ()}
+	keyless := withheld.Of(os.Environ(), nil, nil).Environ()
+	c := process.Config{Path: "/bin/sh", Args: []string{"-c", command}, Dir: dir, Env: keyless}
 	if runtime.GOOS == "windows" {
 		c.Path, c.Args = "cmd", []string{"/c", command}
 	}

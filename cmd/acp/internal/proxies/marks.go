@@ -74,7 +74,8 @@ func inOrder(texts []string) []string {
 // formsOf returns a value in the forms in which it may occur. In base64 it is what does not depend on what is
 // around it.
 func formsOf(v string) []string {
-	forms := []string{v, hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v))), url.QueryEscape(v), url.PathEscape(v)}
+	digits := hex.EncodeToString([]byte(v))
+	forms := []string{v, digits, strings.ToUpper(digits), url.QueryEscape(v), url.PathEscape(v)}
 	if quoted, err := json.Marshal(v); err == nil {
 		forms = append(forms, string(quoted[1:len(quoted)-1]))
 	}
@@ -188,7 +189,8 @@ func (m *marks) members(raw json.RawMessage, names ...string) (json.RawMessage, 
 
 // ids are members whose text means something to programs: it is compared with values only.
 var ids = []string{
-	"sessionId", "toolCallId", "messageId", "terminalId", "optionId", "requestId", "type", "mimeType", "data", "blob", "method",
+	"sessionId", "toolCallId", "messageId", "terminalId", "optionId", "requestId",
+	"type", "mimeType", "data", "blob", "method",
 }
 
 // value returns a value of JSON without secrets.

@@ -35,7 +35,8 @@ the agent, or a sandbox, for that.`,
 			deny := f.StringArray("deny", nil, "deny what `RULE` matches, even if it is allowed elsewhere (repeatable)")
 			otherwise := f.String("default", "", "do `WHAT` with requests that no rule matches: ask, allow or deny")
 			return func(env Env) (func() (*Running, error), error) {
-				rules := config.ReadRules(config.Permissions{Policy: *file, Default: *otherwise, Allow: *allow, Deny: *deny}, env.Dir)
+				said := config.Permissions{Policy: *file, Default: *otherwise, Allow: *allow, Deny: *deny}
+				rules := config.ReadRules(said, env.Dir)
 				if *otherwise != "" && *otherwise != "ask" && *otherwise != "allow" && *otherwise != "deny" {
 					return nil, errDefault
 				}

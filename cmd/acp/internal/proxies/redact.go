@@ -74,7 +74,8 @@ func secretsOf(env Env, names, files []string) ([]string, error) {
 	for _, name := range names {
 		value := os.Getenv(name)
 		if len(value) < minSecret {
-			return nil, fmt.Errorf("--env %s: the variable is not set, or has fewer than %d bytes, which may be part of anything", name, minSecret)
+			return nil, fmt.Errorf("--env %s: the variable is not set, or has fewer than %d bytes, "+
+				"which may be part of anything", name, minSecret)
 		}
 		values = append(values, value)
 	}
@@ -236,9 +237,11 @@ func (r *redacting) write(ctx context.Context, m *acp.ProxyMessage) error {
 }
 
 // permitted asks the client whether a secret may be written. An error is the agent's answer.
-func (r *redacting) permitted(ctx context.Context, m *acp.ProxyMessage, w *acpv1.WriteTextFileRequest, mark string) error {
-	refused := jsonrpc.Errorf(jsonrpc.CodeInternalError, "Permission denied").
-		WithData(map[string]string{"reason": "the file has not had the secret " + mark + ", and the user has not permitted to write it there"})
+func (r *redacting) permitted(
+	ctx context.Context, m *acp.ProxyMessage, w *acpv1.WriteTextFileRequest, mark string,
+) error {
+	reason := "the file has not had the secret " + mark + ", and the user has not permitted to write it there"
+	refused := jsonrpc.Errorf(jsonrpc.CodeInternalError, "Permission denied").WithData(map[string]string{"reason": reason})
 	if m.Session == nil {
 		return refused
 	}
@@ -251,7 +254,8 @@ func (r *redacting) permitted(ctx context.Context, m *acp.ProxyMessage, w *acpv1
 			"content":   []map[string]any{{"type": "diff", "path": w.Path, "newText": w.Content}},
 		},
 		"options": []map[string]string{
-			{"optionId": "allow", "name": "Allow", "kind": "allow_once"}, {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
+			{"optionId": "allow", "name": "Allow", "kind": "allow_once"},
+			{"optionId": "reject", "name": "Reject", "kind": "reject_once"},
 		},
 	}
 	var result struct {

@@ -218,7 +218,8 @@ func Run(ctx context.Context, o *Options) (err error) {
 	if client == nil {
 		client = acp.Stdio()
 		if a.InTerminal {
-			fmt.Fprintln(a.Err, "acp conductor: waiting for a client on standard input; to talk to the agent yourself, use acp chat --proxy")
+			note := "waiting for a client on standard input; to talk to the agent yourself, use acp chat --proxy"
+			fmt.Fprintln(a.Err, "acp conductor: "+note)
 		}
 	}
 	return o.status(ctx, c.Serve(ctx, client))
