@@ -11,7 +11,6 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/proxies"
-	"github.com/goacp/acp/cmd/acp/internal/record/hop"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/jsonrpc"
@@ -36,13 +35,13 @@ type part struct {
 // that do not exist, are found here.
 func NewChain(agent roster.Agent, o Options) (*Chain, error) {
 	if err := agent.ProxyErr(); err != nil {
-		return nil, err
+		return nil, &chainError{err}
 	}
 	c := &Chain{o: o}
 	if agent.Source != roster.SourceCommand {
 		c.agent = agent.Name
 	}
-	taken := []string{hop.Client, hop.Agent, "client", "agent", c.agent}
+	taken := []string{"Client", "Agent", "client", "agent", c.agent} // as recordings name the ends
 	for _, p := range agent.Proxies {
 		one := part{name: p.Name}
 		for n := 2; slices.Contains(taken, one.name); n++ {
@@ -52,11 +51,11 @@ func NewChain(agent roster.Agent, o Options) (*Chain, error) {
 		if p.Ready {
 			var err error
 			if one.ready, err = proxies.Parse(p.Argv, proxies.Env{Dir: o.Dir, Stderr: o.Stderr}); err != nil {
-				return nil, exitcode.With(exitcode.Usage, err)
+				return nil, &chainError{exitcode.With(exitcode.Usage, err)}
 			}
 		} else {
 			if err := lookProxy(p, o.Dir); err != nil {
-				return nil, err
+				return nil, &chainError{err}
 			}
 			one.command = &acp.CommandTransport{Path: p.Argv[0], Args: p.Argv[1:], Dir: o.Dir}
 		}
@@ -64,6 +63,13 @@ func NewChain(agent roster.Agent, o Options) (*Chain, error) {
 	}
 	return c, nil
 }
+
+// A chainError is what is wrong with a proxy, which [Start.Failed] must not say of the agent. It has an exit
+// status.
+type chainError struct{ error }
+
+// Unwrap returns the error with the exit status.
+func (e *chainError) Unwrap() error { return e.error }
 
 func lookProxy(p roster.Proxy, dir string) error {
 	if _, err := roster.LookPath(p.Argv[0], dir, os.Environ()); err != nil {

@@ -58,8 +58,8 @@ func (s *Start) Failed(err error) error {
 	if far := remote.Explain(s.Agent, err); far != nil {
 		return far
 	}
-	if _, said := errors.AsType[*exitcode.Error](err); said { // of a proxy
-		return err
+	if said, _ := errors.AsType[*chainError](err); said != nil {
+		return said.error
 	}
 	speaks, line := s.accent.speaks()
 	exit, _ := errors.AsType[*process.ExitError](err)

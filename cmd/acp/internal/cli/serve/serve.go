@@ -19,6 +19,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/isolate"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/remote"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/serve"
 )
@@ -168,12 +169,8 @@ func Run(ctx context.Context, o *Options) (err error) {
 		if builtIn, err = a.Served(dir); err != nil {
 			return err
 		}
-		if handle = builtIn.Serve; len(agent.Proxies) > 0 {
-			chain, err := launch.NewChain(agent, launch.Options{Dir: a.Cwd, Stderr: a.Err})
-			if err != nil {
-				return err
-			}
-			handle = chain.Serve(acp.InProcess(builtIn))
+		if handle, err = o.behind(agent, builtIn); err != nil {
+			return err
 		}
 	case agent.URL != "":
 		if _, err := launch.Transport(agent, launch.Options{}); err != nil {
@@ -234,6 +231,18 @@ func Run(ctx context.Context, o *Options) (err error) {
 	err = server.Run(ctx)
 	d.leave(ctx, o, cfg.Dirs.State)
 	return err
+}
+
+// behind returns what serves a client with the built-in agent, through its proxies.
+func (o *Options) behind(agent roster.Agent, builtIn *acp.Agent) (func(context.Context, acp.Transport) error, error) {
+	if len(agent.Proxies) == 0 {
+		return builtIn.Serve, nil
+	}
+	chain, err := launch.NewChain(agent, launch.Options{Dir: o.App.Cwd, Stderr: o.App.Err})
+	if err != nil {
+		return nil, err
+	}
+	return chain.Serve(acp.InProcess(builtIn)), nil
 }
 
 // greet says where the server is reached, and how.
