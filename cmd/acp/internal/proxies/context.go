@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -202,7 +201,7 @@ func fenceOf(text string) string {
 // fileIn reads a file of a directory, and of a long one the first most+1 bytes. A relative name must not lead out of
 // the directory, links included.
 func fileIn(dir, name string, most int) ([]byte, error) {
-	const how = os.O_RDONLY | syscall.O_NONBLOCK // a pipe would be waited for
+	const how = os.O_RDONLY | nonblock
 	if filepath.IsAbs(name) {
 		return readRegular(name, most)
 	}

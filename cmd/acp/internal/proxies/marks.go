@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/goacp/acp/trace"
 )
@@ -306,7 +305,7 @@ func (m *marks) output(raw json.RawMessage) (json.RawMessage, error) {
 
 // readRegular reads a regular file, and of a longer one the first most+1 bytes.
 func readRegular(name string, most int) ([]byte, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would be waited for
+	f, err := os.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, err
 	}
