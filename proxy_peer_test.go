@@ -16,7 +16,7 @@ import (
 
 // proxyPeer is one end of a connection that sends and expects single frames.
 type proxyPeer struct {
-	t      *testing.T
+	t      testing.TB
 	name   string
 	stream jsonrpc.Stream
 	in     chan proxyFrame
@@ -37,7 +37,7 @@ func (f *proxyFrame) String() string {
 	return fmt.Sprintf("id %s method %s params %s result %s error %s", f.ID, f.Method, f.Params, f.Result, f.Error)
 }
 
-func newProxyPeer(t *testing.T, name string, stream jsonrpc.Stream) *proxyPeer {
+func newProxyPeer(t testing.TB, name string, stream jsonrpc.Stream) *proxyPeer {
 	p := &proxyPeer{t: t, name: name, stream: stream, in: make(chan proxyFrame, 4096), closed: make(chan struct{})}
 	go func() {
 		defer close(p.closed)
