@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"bufio"
 	"context"
 	"log"
 	"os"
@@ -21,7 +22,12 @@ func TestMain(m *testing.M) {
 		Example_agent()
 		return
 	}
-	if os.Getenv("ACP_TEST_PROXY") != "" {
+	switch os.Getenv("ACP_TEST_PROXY") {
+	case "":
+	case "relay":
+		copyLines()
+		return
+	default:
 		if err := new(acp.Proxy).Serve(context.Background(), acp.Stdio()); err != nil {
 			log.Fatal(err)
 		}
@@ -35,6 +41,20 @@ func TestMain(m *testing.M) {
 		log.Print("Example_client will fail: ", err)
 	}
 	leaktest.Main(m, func() { _ = os.RemoveAll(dir) })
+}
+
+// copyLines is a process that only copies.
+func copyLines() {
+	in, out := bufio.NewReaderSize(os.Stdin, 64<<10), os.Stdout
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return
+		}
+		if _, err := out.Write(line); err != nil {
+			return
+		}
+	}
 }
 
 // installAgent puts the agent into a directory, and that into PATH.

@@ -12,7 +12,8 @@ type flow struct {
 	tell chan int
 	seen chan struct{}
 	end  func()
-	time time.Duration
+	time time.Duration // of the processor
+	wall time.Duration
 	heap uint64
 	n    int
 }
@@ -78,9 +79,10 @@ func newFlow(b *testing.B, way func(Transport) Transport) *flow {
 func (f *flow) window(n int) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := processorTime()
+	start, began := processorTime(), time.Now()
 	f.tell <- n
 	<-f.seen
+	f.wall += time.Since(began)
 	f.time += processorTime() - start
 	runtime.ReadMemStats(&after)
 	f.heap += after.Mallocs - before.Mallocs

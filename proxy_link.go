@@ -66,15 +66,18 @@ type proxyEnd struct {
 	live chan struct{} // closed when all connections that messages are forwarded to are there
 	old  atomic.Bool   // the peer uses the earlier names
 
-	bare, wrapped proxyLink                                                                  // where what the peer sends goes
-	asked         func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) // proxy/initialize; nil refuses it
-	fresh         proxyFresh
-	prompts       heldPrompts
-	preempt       func(*jsonrpc.Request) error
-	handed        json.RawMessage           // what the reader forwards
-	lanes         [2]atomic.Pointer[string] // the last ones, bare and in envelopes
-	updates       proxyLink                 // where updates go; as bare, without proxies that do not look at them
-	direct        bool                      // no hook waits for updates: they may be forwarded by the reader
+	bare, wrapped  proxyLink                                                                  // where what the peer sends goes
+	asked          func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) // proxy/initialize; nil refuses it
+	fresh          proxyFresh
+	prompts        heldPrompts
+	preempt        func(*jsonrpc.Request) error
+	handed         json.RawMessage           // what the reader forwards
+	lanes          [2]atomic.Pointer[string] // the last ones, bare and in envelopes
+	opened         proxyOpened               // of the reader
+	directWrapped  bool                      // as direct, for what comes in envelopes
+	updates        proxyLink                 // where updates go; as bare, without proxies that do not look at them
+	updatesWrapped proxyLink
+	direct         bool // no hook waits for updates: they may be forwarded by the reader
 }
 
 // start begins to read. The links must be set before. Nothing is forwarded before live
@@ -88,6 +91,7 @@ func (e *proxyEnd) start(stream jsonrpc.Stream, cfg jsonrpc.Config) {
 		cfg.Preempt = e.preempt
 	}
 	e.updates, e.direct = updatesLink(e.bare)
+	e.updatesWrapped, e.directWrapped = updatesLink(e.wrapped)
 	mux := &jsonrpc.Mux{InOrder: true}
 	e.register(mux)
 	cfg.Mux = mux
@@ -139,29 +143,23 @@ func (e *proxyEnd) register(mux *jsonrpc.Mux) {
 			res, err := e.requested(ctx, e.wrapped, jsonrpc.RequestFrom(ctx), p.Method, &p.Params)
 			return &res, err
 		})
-		jsonrpc.Notification[acpv2.ProxySuccessorNotification]{Name: successor}.Handle(mux, func(ctx context.Context, p *acpv2.ProxySuccessorNotification) error {
-			e.speaks(old)
-			return e.notified(ctx, e.wrapped, jsonrpc.RequestFrom(ctx), p.Method, &p.Params)
-		})
+		mux.Direct(successor, func() bool { return e.directWrapped && e.fresh.n.Load() == 0 && isClosed(e.live) },
+			func(ctx context.Context, lane string, params []byte) error { return e.unwrap(ctx, lane, params, old) })
 	}
 }
 
 // updatesLink returns where updates go that come along a link. direct reports that no hook
-// stands there.
+// stands there, and nothing that may keep the params.
 func updatesLink(link proxyLink) (_ proxyLink, direct bool) {
 	for {
 		switch l := link.(type) {
+		case gateToClient:
+			link = l.toClient
 		case nodeToClient:
 			if l.p.Update != nil || l.p.Notify != nil {
 				return link, false
 			}
 			link = l.up
-		case *tracedLink:
-			if _, ok := l.link.(nodeToClient); ok {
-				_, direct = updatesLink(l.link)
-				return link, direct
-			}
-			return link, true
 		case bareLink, wrappedLink:
 			return link, true
 		default:
@@ -208,6 +206,10 @@ const laneWrapped = "\x01"
 func (e *proxyEnd) lane(method string, params any) string {
 	switch p := params.(type) {
 	case *json.RawMessage:
+		if method == methodProxySuccessor || method == methodOldProxySuccessor { // of the reader
+			e.opened.open(*p)
+			return e.laneOf(1, laneWrapped, e.opened.method, e.opened.params)
+		}
 		return e.laneOf(0, "", method, *p)
 	case json.RawMessage:
 		return e.laneOf(0, "", method, p)
@@ -215,8 +217,6 @@ func (e *proxyEnd) lane(method string, params any) string {
 		return e.laneOf(0, "", method, *p)
 	case *proxyEnvelope:
 		return e.laneOf(1, laneWrapped, p.m.method, p.m.raw())
-	case *acpv2.ProxySuccessorNotification:
-		return e.laneOf(1, laneWrapped, p.Method, p.Params)
 	case *acpv2.ProxySuccessorRequest:
 		return e.laneOf(1, laneWrapped, p.Method, p.Params)
 	}

@@ -191,7 +191,12 @@ func (h *heldPrompts) preempt(next func(*jsonrpc.Request) error) func(*jsonrpc.R
 // agent.
 func preemptWrapped(h *heldPrompts) func(*jsonrpc.Request) error {
 	return func(req *jsonrpc.Request) error {
-		if p, ok := req.Params.(*acpv2.ProxySuccessorNotification); ok && p.Method == acpv2.NotificationSessionCancel.Name {
+		raw, ok := req.Params.(*json.RawMessage)
+		if !ok || req.Method != methodProxySuccessor && req.Method != methodOldProxySuccessor {
+			return nil
+		}
+		var o proxyOpened
+		if o.open(*raw); o.method == acpv2.NotificationSessionCancel.Name {
 			h.end(sessionOfLane(req.Lane))
 		}
 		return nil
