@@ -47,16 +47,21 @@ type ClientSession struct {
 	state     clientState
 	said      clientSaid
 	mentioned clientMentions
-	replies   []*Reply              // prompts in flight, by age; never changed in place
-	cut       []*Reply              // prompts that were in flight when the connection broke
+	clientPrompts
 	ends      map[string]*clientEnd // requests under way that end the session, by method
 	asked     map[*clientAsk]struct{}
 	withdrawn time.Time // when all that were asked were last
-	prompted  uint64    // makes up ids of the user's messages
-	sent      uint64    // prompts that went out
 	steering  clientSteering
 	modesV1   clientModesV1
 	notSet    []OptionNotSet
+}
+
+// clientPrompts are the prompts of a session.
+type clientPrompts struct {
+	replies  []*Reply // in flight, by age; never changed in place
+	cut      []*Reply // that were in flight when the connection broke
+	prompted uint64   // makes up ids of the user's messages
+	sent     uint64   // how many went out
 }
 
 // clientReplaying is what is known of a session's history while it is being sent.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goacp/acp/internal/overlay"
 	"github.com/goacp/acp/internal/registry"
 	"github.com/goacp/acp/internal/sample"
 )
@@ -43,12 +44,15 @@ func TestProxyBytes(t *testing.T) {
 func proxySamples(t *testing.T, version int) (list []string) {
 	t.Helper()
 	name := fmt.Sprintf("v%d", version)
-	f, err := os.Open(filepath.Join("schema", name+".unstable.json"))
+	set, err := overlay.Read("schema")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	schema, err := sample.Load(f)
+	doc, err := set.Schema(name + ".unstable.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := sample.Load(bytes.NewReader(doc))
 	if err != nil {
 		t.Fatal(err)
 	}

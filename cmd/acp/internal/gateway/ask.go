@@ -498,3 +498,61 @@ func (w *watcher) fill(a *ask, seq uint64, out *acp.Output) (d decision, err err
 	}
 	return d, errMisfit
 }
+
+// permission puts a question of the agent to all clients.
+func (b *backend) permission(ctx context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
+	child := childIn(req.Session)
+	a := &ask{title: req.Title, permission: &acp.Permission{
+		Title: req.Title, Description: req.Description, Options: req.Options, Subject: b.names.subject(child, req.Subject), Meta: req.Meta,
+	}}
+	v2 := *req.V2
+	v2.Subject = b.names.subject(child, v2.Subject)
+	data, err := json.Marshal(&v2)
+	if err != nil {
+		return acp.CancelPermission(), err
+	}
+	if err := b.describes(a, req, v2.Subject); err != nil {
+		return acp.CancelPermission(), err
+	}
+	a.rule = b.s.rule(ctx, req)
+	d, err := b.s.ask(ctx, b, a, data)
+	if err != nil || d.Option == "" {
+		return acp.CancelPermission(), err
+	}
+	return acp.SelectPermission(d.Option), nil
+}
+
+// elicit puts a form or a link to all clients.
+func (b *backend) elicit(ctx context.Context, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
+	b.mu.Lock()
+	ready := b.ready
+	b.mu.Unlock()
+	if req.Session == nil && !ready { // about a request that opens the session: nobody is there yet
+		return acp.CancelElicitation(), nil
+	}
+	a := &ask{title: req.Message}
+	call := b.names.mentioned(childIn(req.Session), req.ToolCallID)
+	if req.Form != nil {
+		a.form = &acp.FormRequest{Message: req.Message, Schema: *req.Form, ToolCallID: call, Meta: req.Meta}
+	} else {
+		a.link = &acp.LinkRequest{Message: req.Message, URL: req.URL, ToolCallID: call, Meta: req.Meta}
+	}
+	data, err := json.Marshal(struct {
+		Message string                 `json:"message"`
+		Form    *acp.ElicitationSchema `json:"form,omitempty"`
+		URL     string                 `json:"url,omitempty"`
+	}{req.Message, req.Form, req.URL})
+	if err != nil {
+		return acp.CancelElicitation(), err
+	}
+	d, err := b.s.ask(ctx, b, a, data)
+	switch {
+	case err != nil:
+		return acp.CancelElicitation(), err
+	case d.Accepted:
+		return acp.AcceptElicitation(d.Content), nil
+	case d.Declined:
+		return acp.DeclineElicitation(), nil
+	}
+	return acp.CancelElicitation(), nil
+}

@@ -45,11 +45,16 @@ type watcher struct {
 	asked    map[*ask]bool // questions the client has
 	own      []*ownTurn    // prompts of the client that are not answered, in order of arrival
 	sent     uint64        // the last record the client was sent
-	ending   *ownTurn      // whose end that is, until the client has it
 	advanced notice        // that sent changes
-	repeated bool          // the library is about to end the turn that it made of a repeated prompt
-	passing  *ownTurn      // whose end the client is being sent
-	gap      gap
+	endings
+	gap gap
+}
+
+// Endings are the ends of turns on their way to the client.
+type endings struct {
+	ending   *ownTurn // whose end the last record sent is, until the client has it
+	passing  *ownTurn // whose end the client is being sent
+	repeated bool     // the library is about to end the turn that it made of a repeated prompt
 }
 
 // A gap is where between two records a prompt may interrupt them.

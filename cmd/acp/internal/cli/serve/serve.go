@@ -158,28 +158,9 @@ func Run(ctx context.Context, o *Options) (err error) {
 	if err := errors.Join(o.Cluster.check(), o.Operation.check(o)); err != nil {
 		return err
 	}
-	var builtIn *acp.Agent
-	handle := (&serve.Forward{Agent: agent, Dir: a.Cwd, Logger: a.Logger, Note: o.note}).Serve
-	switch {
-	case agent.Builtin:
-		dir := a.ServedDir()
-		if cfg.Store.Off {
-			dir = ""
-		}
-		if builtIn, err = a.Served(dir); err != nil {
-			return err
-		}
-		if handle, err = o.behind(agent, builtIn); err != nil {
-			return err
-		}
-	case agent.URL != "":
-		if _, err := launch.Transport(agent, launch.Options{}); err != nil {
-			return err
-		}
-	default: // a missing program is reported now, not when a client has connected
-		if _, err := launch.Process(ctx, agent, a.Cwd); err != nil {
-			return err
-		}
+	handle, builtIn, err := o.agent(ctx, cfg, agent)
+	if err != nil {
+		return err
 	}
 	var d *durable
 	keep, err := o.keeps(cfg)
@@ -231,6 +212,28 @@ func Run(ctx context.Context, o *Options) (err error) {
 	err = server.Run(ctx)
 	d.leave(ctx, o, cfg.Dirs.State)
 	return err
+}
+
+// agent returns what serves a client that has an agent of its own, and the built-in agent if it is that.
+func (o *Options) agent(ctx context.Context, cfg *config.Config, agent roster.Agent) (handle func(context.Context, acp.Transport) error, builtIn *acp.Agent, err error) {
+	a := o.App
+	handle = (&serve.Forward{Agent: agent, Dir: a.Cwd, Logger: a.Logger, Note: o.note}).Serve
+	switch {
+	case agent.Builtin:
+		dir := a.ServedDir()
+		if cfg.Store.Off {
+			dir = ""
+		}
+		if builtIn, err = a.Served(dir); err != nil {
+			return nil, nil, err
+		}
+		handle, err = o.behind(agent, builtIn)
+	case agent.URL != "":
+		_, err = launch.Transport(agent, launch.Options{})
+	default: // a missing program is reported now, not when a client has connected
+		_, err = launch.Process(ctx, agent, a.Cwd)
+	}
+	return handle, builtIn, err
 }
 
 // behind returns what serves a client with the built-in agent, through its proxies.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	envelope "github.com/goacp/acp/cmd/acp/internal/record/frame"
@@ -162,12 +163,12 @@ func cutArrow(line []byte) (p prefix, frame []byte, ok bool) {
 }
 
 // cutMark is what acp.LogTransport writes behind the beginning of a long frame.
-var cutMark = regexp.MustCompile(`… \((\d{1,18}) bytes\)$`)
+var cutMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`… \((\d{1,18}) bytes\)$`) })
 
 // cutSize returns the size of a frame of which a line shows the beginning, or 0 if it shows all of it.
 func cutSize(text []byte) int64 {
 	const most = 40
-	m := cutMark.FindSubmatch(text[max(0, len(text)-most):])
+	m := cutMark().FindSubmatch(text[max(0, len(text)-most):])
 	if m == nil {
 		return 0
 	}
