@@ -88,7 +88,7 @@ func TestLoadErrors(t *testing.T) {
 		{"-- a --\nS.\nlevel must\n\nalive", `2: agent/t/a needs a level and a cite`},
 		{"-- a --\nS.\nlevel must\ncite X1\n", `4: "X1" is no statement such as S20`},
 		{"-- a --\nS.\nlevel must\ncite S0\n", `4: there is no statement S0`},
-		{"-- a --\nS.\nlevel must\ncite S108\n", `4: there is no statement S108`},
+		{"-- a --\nS.\nlevel must\ncite S116\n", `4: there is no statement S116`},
 		{"-- a --\nS.\nlevel must\nversions 3\n", `4: "3" is no version`},
 		{"-- a --\nS.\nlevel must\nversions\n", `4: versions needs 1, 2 or both`},
 		{"-- a --\nS.\nlevel must\nneeds a b\n", `4: needs needs the path of a capability`},

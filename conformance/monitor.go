@@ -76,6 +76,7 @@ type Monitor struct {
 	agent  agentCaps
 	client clientCaps
 	more   connection
+	proxy  proxied
 }
 
 // current is what a monitor knows of the frame at hand.

@@ -21,6 +21,8 @@ var (
 	ckCapLogout      = decides("client/capability/logout")
 	ckCapAuthStatus  = decides("client/capability/auth-status")
 	ckCapProviders   = decides("client/capability/providers")
+	ckCapOptions     = decides("client/capability/options")
+	ckCapInitial     = decides("client/capability/initial-options")
 
 	ckCapRead       = decides("agent/capability/read-file")
 	ckCapWrite      = decides("agent/capability/write-file")
@@ -82,12 +84,21 @@ func (m *Monitor) gate(method string) {
 		m.offered1(ckCapStatus, a.status, "method", "session status")
 	case "session/set_title":
 		m.offered1(ckCapTitle, a.title, "method", "session title")
+	case "session/options":
+		m.offered1(ckCapOptions, a.options, "method", "session options")
 	case "logout", "auth/logout":
 		m.offered1(ckCapLogout, a.logout, "method", "logout")
 	case "auth/status":
 		m.offered1(ckCapAuthStatus, a.authStatus, "method", "auth.status")
 	case "providers/list", "providers/set", "providers/disable":
 		m.offered1(ckCapProviders, a.providers, "method", "providers")
+	}
+}
+
+// initial looks at how many settings a request that opens a session gives a value.
+func (m *Monitor) initial(values int) {
+	if values > 0 {
+		m.offered1(ckCapInitial, m.agent.options, "params.configOptions", "values of settings for a session that is opened")
 	}
 }
 

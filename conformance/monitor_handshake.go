@@ -37,8 +37,10 @@ type agentCaps struct {
 	status, title                 bool
 	directories, system, override bool
 	image, audio, embedded        bool
+	options, skill, inline        bool
 	stdio, http, sse, mcp         bool
 	logout, authStatus, providers bool
+	steering                      bool
 	auth                          map[string]bool // ids of methods
 }
 
@@ -52,6 +54,14 @@ type clientCaps struct {
 	plan, subagents, boolean bool
 	authTerminal             bool
 	reports                  bool // it shows terminals that the agent reports in metadata of tool calls
+	cursors, skills          bool
+
+	suggestions, suggestImage, suggestAudio, suggestEmbedded bool
+}
+
+// suggested notes that prompts may be suggested, and with which content.
+func (c *clientCaps) suggested(image, audio, embedded bool) {
+	c.suggestions, c.suggestImage, c.suggestAudio, c.suggestEmbedded = true, image, audio, embedded
 }
 
 // initFacts is what the answer to initialize is judged by.
@@ -157,6 +167,10 @@ func (m *Monitor) initializeV1(r *request, p *acpv1.InitializeRequest) {
 	if s := c.Session; s != nil {
 		f.client.notices, f.client.compaction = s.Notices != nil, s.Compaction != nil
 		f.client.boolean = s.ConfigOptions != nil && s.ConfigOptions.Boolean != nil
+		f.client.cursors = s.Cursors != nil
+		if p := s.PromptSuggestions; p != nil {
+			f.client.suggested(p.Image != nil, p.Audio != nil, p.EmbeddedContext != nil)
+		}
 	}
 	if e := c.Elicitation; e != nil {
 		f.client.form, f.client.url = e.Form != nil, e.URL != nil
@@ -168,16 +182,24 @@ func (m *Monitor) initializeV1(r *request, p *acpv1.InitializeRequest) {
 	_ = json.Unmarshal(c.Meta, &meta) // anything else declares nothing
 	f.client.reports = meta.Output == true || meta.Delta == true
 	r.facts = f
+	m.vendors(p.Meta, c.Meta)
 }
 
 func (m *Monitor) initializeV2(r *request, p *acpv2.InitializeRequest) {
 	c := p.Capabilities
 	f := &initFacts{requested: int(p.ProtocolVersion)}
 	f.client.authTerminal = c.Auth != nil && c.Auth.Terminal != nil
+	if s := c.Session; s != nil {
+		f.client.skills = s.Commands != nil && s.Commands.Skill != nil
+		if p := s.PromptSuggestions; p != nil {
+			f.client.suggested(p.Image != nil, p.Audio != nil, p.EmbeddedContext != nil)
+		}
+	}
 	if e := c.Elicitation; e != nil {
 		f.client.form, f.client.url = e.Form != nil, e.URL != nil
 	}
 	r.facts = f
+	m.vendors(p.Meta, c.Meta)
 }
 
 func (m *Monitor) initializedV1(r *request, p *acpv1.InitializeResponse) {
@@ -185,7 +207,7 @@ func (m *Monitor) initializedV1(r *request, p *acpv1.InitializeResponse) {
 	m.agent = agentCaps{
 		session: true, load: c.LoadSession, list: s.List != nil, resume: s.Resume != nil, close: s.Close != nil,
 		delete: s.Delete != nil, fork: s.Fork != nil, archive: s.Archive != nil, status: s.Status != nil, title: s.Title != nil,
-		directories: s.AdditionalDirectories != nil, system: s.SystemPrompt != nil,
+		directories: s.AdditionalDirectories != nil, system: s.SystemPrompt != nil, options: s.Options != nil,
 		image: c.PromptCapabilities.Image, audio: c.PromptCapabilities.Audio, embedded: c.PromptCapabilities.EmbeddedContext,
 		stdio: true, http: c.MCPCapabilities.HTTP, sse: c.MCPCapabilities.SSE, mcp: c.MCPCapabilities.ACP,
 		logout: c.Auth.Logout != nil, authStatus: c.Auth.Status != nil, providers: c.Providers != nil,
@@ -193,6 +215,7 @@ func (m *Monitor) initializedV1(r *request, p *acpv1.InitializeResponse) {
 	if s.SystemPrompt != nil && s.SystemPrompt.Mode != nil {
 		m.agent.override = s.SystemPrompt.Mode.Override != nil
 	}
+	m.agent.steering = steerable(p.Meta)
 	m.initialized(r, int(p.ProtocolVersion))
 	m.expect(ckAgentInfo, p.AgentInfo != nil, "result.agentInfo", "did not say which agent it is")
 	for _, a := range p.AuthMethods {
@@ -216,16 +239,18 @@ func (m *Monitor) initializedV2(r *request, p *acpv2.InitializeResponse) {
 	if s := c.Session; s != nil {
 		a := &m.agent
 		a.list, a.resume, a.close = true, true, true
-		a.delete, a.fork, a.archive = s.Delete != nil, s.Fork != nil, s.Archive != nil
+		a.delete, a.fork, a.archive, a.options = s.Delete != nil, s.Fork != nil, s.Archive != nil, s.Options != nil
 		a.status, a.title, a.directories, a.system = s.Status != nil, s.Title != nil, s.AdditionalDirectories != nil, s.SystemPrompt != nil
 		a.override = s.SystemPrompt != nil && s.SystemPrompt.Mode != nil && s.SystemPrompt.Mode.Override != nil
 		if p := s.Prompt; p != nil {
 			a.image, a.audio, a.embedded = p.Image != nil, p.Audio != nil, p.EmbeddedContext != nil
+			a.skill, a.inline = p.Skill != nil, p.Skill != nil && p.Skill.Inline != nil
 		}
 		if p := s.MCP; p != nil {
 			a.stdio, a.http, a.mcp = p.Stdio != nil, p.HTTP != nil, p.ACP != nil
 		}
 	}
+	m.agent.steering = steerable(p.Meta)
 	m.initialized(r, int(p.ProtocolVersion))
 	for _, a := range p.AuthMethods {
 		switch a := a.(type) {
@@ -242,6 +267,7 @@ func (m *Monitor) initializedV2(r *request, p *acpv2.InitializeResponse) {
 
 func (m *Monitor) initialized(r *request, version int) {
 	m.ready = true
+	m.proxyAnswered(r, version)
 	m.agent.auth = map[string]bool{}
 	f, ok := r.facts.(*initFacts)
 	if !ok {

@@ -118,6 +118,7 @@ func (m *Monitor) request(e *envelope) {
 		}
 	} else if mt == nil {
 		m.sessionOf(e, r)
+		m.steers(e, r)
 	}
 	m.open[m.from].put(r.key, r)
 }
@@ -155,11 +156,20 @@ func (m *Monitor) resultOf(e *envelope, r *request) {
 		m.agree(m.peekVersion(e.result))
 		c = protocol(m.speaks())[r.name].request
 	}
+	if _, ok := r.facts.(*forwardFacts); ok {
+		m.proxy.version = m.peekVersion(e.result)
+	}
+	if r.name == steering {
+		m.steered(e, r)
+	}
 	if c == nil || c.result == nil {
 		m.succeeded(r, nil)
 		return
 	}
 	m.member = "result"
+	if r.name == "session/options" {
+		m.optionLists(e)
+	}
 	d := &m.d
 	d.Seek(e.result)
 	null := d.Peek() == 'n'
@@ -260,6 +270,7 @@ func (m *Monitor) refused(r *request, we *jsonrpc.Error) {
 	if m.breaks(ckUnasked, unasked && !m.gap) {
 		m.add(ckUnasked, "error.code", "answered %s with -32800 though nobody cancelled it", quote(r.name))
 	}
+	m.steerRefused(r, we)
 	m.failed(r, we)
 }
 

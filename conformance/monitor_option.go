@@ -1,6 +1,10 @@
 package conformance
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/goacp/acp/internal/wire"
+)
 
 var (
 	ckModeCurrent = decides("agent/mode/current")
@@ -15,6 +19,7 @@ var (
 	ckOptValue    = decides("client/option/value")
 	ckOptAll      = decides("agent/option/all")
 	ckOptApplied  = decides("agent/option/applied")
+	ckOptArrays   = decides("agent/options/arrays")
 )
 
 // An option is what is known of a setting.
@@ -101,6 +106,23 @@ func (m *Monitor) allSettings(s *session, path string, list []settingSeen) {
 	alone := len(list) == 1 && was != nil && was.current != brief(list[0].current)
 	if m.breaks(ckOptAll, alone) {
 		m.add(ckOptAll, path, "told the setting %s, which has changed, and left out %d others", quote(list[0].id), len(s.options)-1)
+	}
+}
+
+// optionLists looks at what session/options was answered with: version 2 has no null there.
+func (m *Monitor) optionLists(e *envelope) {
+	d := &m.d
+	d.Seek(e.result)
+	if m.version != 2 || d.Peek() != '{' {
+		return
+	}
+	var o wire.Decoder
+	o.Reset(d.Raw(), false)
+	for k, ok := o.FirstKey(); ok; k, ok = o.NextKey() {
+		if name := string(k); name == "configOptions" || name == "availableCommands" {
+			m.expect(ckOptArrays, o.Peek() == '[', "result."+name, "answered session/options with %s that are not an array", name)
+		}
+		o.Skip()
 	}
 }
 

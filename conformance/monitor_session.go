@@ -54,16 +54,21 @@ type session struct {
 
 	turnState
 
-	state    string     // of the foreground, v2
-	work     bool       // something runs in the background, or may, v2
+	state    string // of the foreground, v2
+	work     bool   // something runs in the background, or may, v2
+	replay   replay
 	reported bool       // background was reported, v2
 	receipts table[int] // of messages not shown yet, with how often the session may be idle before they are
+
+	startsTurns bool // what is steered may begin a turn that no prompt does
 
 	tools     table[*tool]
 	terminals table[*terminal]
 	messages  table[byte] // kinds of messages by id
 	message   string      // the last one
 	plans     table[bool]
+	cursors   table[cursor]
+	skills    map[string]bool // that were offered, nil if unknown (v2)
 	modes     map[string]bool // nil if unknown
 	hasModes  bool            // the agent has told whether there are any
 	options   map[string]*option
@@ -88,7 +93,8 @@ type turnState struct {
 func (s *session) forget() {
 	s.tools.forgot, s.terminals.forgot, s.messages.forgot, s.plans.forgot = true, true, true, true
 	s.receipts = table[int]{max: maxEntries}
-	s.hasModes, s.hasOpts, s.modes, s.options = false, false, nil, nil
+	s.cursors.forgot, s.replay = true, replay{}
+	s.hasModes, s.hasOpts, s.modes, s.options, s.skills = false, false, nil, nil, nil
 	s.guessed, s.reported, s.work = true, false, true
 	s.turns, s.stopped, s.currency = 0, false, ""
 	s.prompted, s.said = true, true
@@ -97,7 +103,7 @@ func (s *session) forget() {
 func newSession(id string) *session {
 	s := &session{id: id}
 	s.tools.max, s.terminals.max, s.messages.max, s.plans.max = maxEntries, maxEntries, maxEntries, maxEntries
-	s.receipts.max = maxEntries
+	s.receipts.max, s.cursors.max = maxEntries, maxEntries
 	return s
 }
 
@@ -105,6 +111,9 @@ func newSession(id string) *session {
 type openFacts struct {
 	sid   string // "" if the agent chooses it
 	fresh bool   // the session was not known before
+
+	replay bool // its history was asked for
+	marked bool // and was told to be complete (v2)
 }
 
 // open looks at a request that opens the session sid, or a new one.
@@ -120,6 +129,7 @@ func (m *Monitor) openSession(r *request, sid string) {
 		f.fresh = true
 		s = newSession(sid)
 		s.tools.forgot, s.terminals.forgot, s.messages.forgot, s.plans.forgot = true, true, true, true
+		s.cursors.forgot = true
 		m.sessions.put(sid, s)
 	}
 	m.gone.drop(sid)
@@ -129,7 +139,7 @@ func (m *Monitor) openSession(r *request, sid string) {
 	s.tools = table[*tool]{max: maxEntries, forgot: true}
 	s.messages = table[byte]{max: maxEntries, forgot: true}
 	s.message, s.currency = "", ""
-	s.prompted, s.hasOpts = false, false
+	s.prompted, s.hasOpts, s.skills = false, false, nil
 }
 
 // opened looks at the answer to such a request, and returns the session.
@@ -166,6 +176,7 @@ func (m *Monitor) settle(r *request) {
 			m.opening = max(0, m.opening-1)
 		} else if r.s != nil {
 			r.s.opening--
+			r.s.replayEnds(f)
 		}
 	}
 	if r.s != nil && r.name == "session/prompt" && m.version != 2 {
@@ -496,6 +507,9 @@ func (m *Monitor) onlyListed(sid string) bool {
 
 // asked looks at the params of a request.
 func (m *Monitor) asked(r *request, p any) {
+	if r.name == "initialize" || r.name == "proxy/initialize" {
+		m.proxyAsked(r)
+	}
 	if r.from == theClient {
 		m.gate(r.name)
 	}

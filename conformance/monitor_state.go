@@ -14,6 +14,7 @@ func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, 
 	was := s.state
 	s.state = state
 	s.reported, s.work = reported, work
+	s.replay.active = s.replay.active || state != "idle" || work
 	if state != "idle" {
 		if was == "" || was == "idle" {
 			s.turn++

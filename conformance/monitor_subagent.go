@@ -34,6 +34,7 @@ func (m *Monitor) subagent(s *session, u subagentSeen) {
 	if !ok {
 		child = newSession(u.id)
 		child.child = true
+		child.replay.child = s.replay.asked > 0 || s.replay.child
 		m.gone.drop(u.id)
 		m.sessions.put(u.id, child)
 	}

@@ -47,16 +47,16 @@ type play struct {
 
 var preludes = map[string][]string{
 	"v1": {
-		`> 0 initialize {"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"session":{"compaction":{},"notices":{},"configOptions":{"boolean":{}}},"subagents":{},"plan":{},"auth":{"terminal":true},"elicitation":{"form":{},"url":{}}}}`,
-		`< 0 = {"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":true,"acp":true},"sessionCapabilities":{"list":{},"delete":{},"additionalDirectories":{},"systemPrompt":{"mode":{"override":{}}},"fork":{},"archive":{},"status":{},"title":{},"resume":{},"close":{}},"auth":{"status":{},"logout":{}},"providers":{}},"authMethods":[{"id":"key","name":"Key"}]}`,
+		`> 0 initialize {"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"session":{"compaction":{},"notices":{},"configOptions":{"boolean":{}},"cursors":{},"promptSuggestions":{"image":{}}},"subagents":{},"plan":{},"auth":{"terminal":true},"elicitation":{"form":{},"url":{}}}}`,
+		`< 0 = {"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":true,"acp":true},"sessionCapabilities":{"list":{},"delete":{},"additionalDirectories":{},"systemPrompt":{"mode":{"override":{}}},"fork":{},"archive":{},"status":{},"title":{},"resume":{},"close":{},"options":{}},"auth":{"status":{},"logout":{}},"providers":{}},"authMethods":[{"id":"key","name":"Key"}]}`,
 	},
 	"v1 bare": {
 		`> 0 initialize {"protocolVersion":1,"clientInfo":{"name":"c","version":"1"}}`,
 		`< 0 = {"protocolVersion":1,"agentInfo":{"name":"a","version":"1"}}`,
 	},
 	"v2": {
-		`> 0 initialize {"protocolVersion":2,"info":{"name":"c","version":"1"},"capabilities":{"auth":{"terminal":{}},"elicitation":{"form":{},"url":{}}}}`,
-		`< 0 = {"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{"prompt":{"image":{},"audio":{},"embeddedContext":{}},"mcp":{"stdio":{},"http":{},"acp":{}},"delete":{},"additionalDirectories":{},"systemPrompt":{"mode":{"override":{}}},"fork":{},"archive":{},"status":{},"title":{}},"auth":{"status":{}},"providers":{}},"authMethods":[{"type":"agent","methodId":"key","name":"Key"}]}`,
+		`> 0 initialize {"protocolVersion":2,"info":{"name":"c","version":"1"},"capabilities":{"auth":{"terminal":{}},"elicitation":{"form":{},"url":{}},"session":{"promptSuggestions":{"image":{}},"commands":{"skill":{}}}}}`,
+		`< 0 = {"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{"prompt":{"image":{},"audio":{},"embeddedContext":{},"skill":{}},"mcp":{"stdio":{},"http":{},"acp":{}},"delete":{},"additionalDirectories":{},"systemPrompt":{"mode":{"override":{}}},"fork":{},"archive":{},"status":{},"title":{},"options":{}},"auth":{"status":{}},"providers":{}},"authMethods":[{"type":"agent","methodId":"key","name":"Key"}]}`,
 	},
 	"v2 bare": {
 		`> 0 initialize {"protocolVersion":2,"info":{"name":"c","version":"1"},"capabilities":{}}`,

@@ -19,6 +19,7 @@ var (
 	ckToolTerminal  = decides("agent/tool/terminals")
 	ckToolName      = decides("agent/tool/name")
 	ckToolChunk     = decides("agent/tool/chunks")
+	ckToolSession   = decides("agent/tool/session-content")
 	ckToolCancel    = decides("client/tool/cancel")
 
 	ckPermAnnounced = decides("agent/permission/announced")

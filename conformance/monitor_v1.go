@@ -17,19 +17,29 @@ func (m *Monitor) askedV1(r *request, p any) bool {
 	case *acpv1.NewSessionRequest:
 		m.directories(p.Cwd, p.AdditionalDirectories)
 		m.setupV1(p.MCPServers, p.SystemPrompt)
+		m.initial(len(p.ConfigOptions))
 		m.openSession(r, "")
 	case *acpv1.LoadSessionRequest:
 		m.directories(p.Cwd, p.AdditionalDirectories)
 		m.setupV1(p.MCPServers, p.SystemPrompt)
+		m.initial(len(p.ConfigOptions))
 		m.openSession(r, string(p.SessionID))
+		m.replays(r)
 	case *acpv1.ResumeSessionRequest:
 		m.directories(p.Cwd, p.AdditionalDirectories)
 		m.setupV1(p.MCPServers, p.SystemPrompt)
+		m.initial(len(p.ConfigOptions))
 		m.openSession(r, string(p.SessionID))
 	case *acpv1.ForkSessionRequest:
+		m.forksAt(string(p.SessionID), string(p.CursorID))
 		m.directories(p.Cwd, p.AdditionalDirectories)
 		m.setupV1(p.MCPServers, p.SystemPrompt)
+		m.initial(len(p.ConfigOptions))
 		m.openSession(r, "")
+	case *acpv1.SessionOptionsRequest:
+		m.directories(p.Cwd, p.AdditionalDirectories)
+	case *acpv1.ProxySuccessorRequest:
+		m.wrapped(r, p.Method, p.Params, p.Meta)
 	case *acpv1.ListSessionsRequest:
 		m.cursor(p.Cursor)
 	case *acpv1.CloseSessionRequest:
@@ -157,6 +167,8 @@ func (m *Monitor) answeredV1(r *request, p any) bool {
 		m.configV1(m.opened(r, ""), p.Modes, p.ConfigOptions)
 	case *acpv1.ForkSessionResponse:
 		m.configV1(m.opened(r, string(p.SessionID)), p.Modes, p.ConfigOptions)
+	case *acpv1.SessionOptionsResponse:
+		m.configV1(newSession(""), p.Modes, p.ConfigOptions)
 	case *acpv1.ListSessionsResponse:
 		seen := map[string]bool{}
 		for _, s := range p.Sessions {

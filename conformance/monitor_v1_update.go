@@ -19,6 +19,8 @@ func (m *Monitor) toldV1(p any) bool {
 		s := m.uses(string(p.SessionID))
 		m.cancelsChild(s)
 		m.cancelSession(s, true)
+	case *acpv1.ProxySuccessorNotification:
+		m.wrapped(nil, p.Method, p.Params, p.Meta)
 	case *acpv1.CancelRequestNotification:
 		m.withdraw(p.RequestID)
 	case *acpv1.CompleteElicitationNotification:
@@ -34,7 +36,8 @@ func (m *Monitor) toldV1(p any) bool {
 // saysV1 reports whether an update tells what comes of a turn.
 func saysV1(u acpv1.SessionUpdate) bool {
 	switch u.(type) {
-	case *acpv1.UserMessageChunk, *acpv1.UsageUpdate, *acpv1.SessionInfoUpdate, *acpv1.AvailableCommandsUpdate:
+	case *acpv1.UserMessageChunk, *acpv1.UsageUpdate, *acpv1.SessionInfoUpdate, *acpv1.AvailableCommandsUpdate,
+		*acpv1.PromptSuggestionsUpdate, *acpv1.CursorUpdate:
 		return false
 	}
 	return true
@@ -106,6 +109,10 @@ func (m *Monitor) updateV1(s *session, u acpv1.SessionUpdate) {
 		} else {
 			m.usage(s, u.Used, u.Size, &u.Cost.Amount, u.Cost.Currency)
 		}
+	case *acpv1.PromptSuggestionsUpdate:
+		m.suggestsV1(s, u.Suggestions)
+	case *acpv1.CursorUpdate:
+		m.movesV1(s, u)
 	case *acpv1.Notice:
 		m.wanted(ckCapNotice, m.client.notices, "params.update", "notices")
 		m.notice(string(u.Severity), u.Title, u.Severity.Known())
@@ -150,6 +157,8 @@ func (m *Monitor) toolV1(s *session, u *acpv1.ToolCallUpdate, asked bool) {
 
 func (m *Monitor) toolPartsV1(s *session, path string, content []acpv1.ToolCallContent, locations []acpv1.ToolCallLocation) {
 	for _, c := range content {
+		_, linked := c.(*acpv1.SessionReference)
+		m.expect(ckToolSession, !linked, path+".content", "linked a tool call to a session, which no client of version 1 can advertise")
 		switch c := c.(type) {
 		case *acpv1.Content:
 			m.blockV1(path+".content", c.Content)

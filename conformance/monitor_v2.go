@@ -17,15 +17,26 @@ func (m *Monitor) askedV2(r *request, p any) bool {
 	case *acpv2.NewSessionRequest:
 		m.directories(p.Cwd, p.AdditionalDirectories)
 		m.setupV2(p.MCPServers, p.SystemPrompt)
+		m.initial(len(p.ConfigOptions))
 		m.openSession(r, "")
 	case *acpv2.ResumeSessionRequest:
 		m.directories(p.Cwd, p.AdditionalDirectories)
 		m.setupV2(p.MCPServers, p.SystemPrompt)
+		m.initial(len(p.ConfigOptions))
 		m.openSession(r, string(p.SessionID))
+		if p.ReplayFrom != nil {
+			m.replays(r)
+		}
 	case *acpv2.ForkSessionRequest:
+		m.forksAt(string(p.SessionID), string(p.CursorID))
 		m.directories(p.Cwd, p.AdditionalDirectories)
 		m.setupV2(p.MCPServers, p.SystemPrompt)
+		m.initial(len(p.ConfigOptions))
 		m.openSession(r, "")
+	case *acpv2.SessionOptionsRequest:
+		m.directories(p.Cwd, p.AdditionalDirectories)
+	case *acpv2.ProxySuccessorRequest:
+		m.wrapped(r, p.Method, p.Params, p.Meta)
 	case *acpv2.ListSessionsRequest:
 		if p.Cursor != nil {
 			m.cursor(string(*p.Cursor))
@@ -44,6 +55,7 @@ func (m *Monitor) askedV2(r *request, p any) bool {
 		m.named(r, string(p.SessionID), false)
 	case *acpv2.PromptRequest:
 		m.prompt(r, string(p.SessionID), len(p.Prompt))
+		m.skilled(r.s, p.Prompt)
 		m.kinds(m.blocksV2("params.prompt", p.Prompt))
 	case *acpv2.SetSessionConfigOptionRequest:
 		s := m.uses(string(p.SessionID))
@@ -117,8 +129,11 @@ func (m *Monitor) answeredV2(r *request, p any) bool {
 		m.configV2(m.opened(r, string(p.SessionID)), p.ConfigOptions, p.AvailableCommands)
 	case *acpv2.ResumeSessionResponse:
 		m.configV2(m.opened(r, ""), p.ConfigOptions, p.AvailableCommands)
+		m.replayAnswered(r)
 	case *acpv2.ForkSessionResponse:
 		m.configV2(m.opened(r, string(p.SessionID)), p.ConfigOptions, p.AvailableCommands)
+	case *acpv2.SessionOptionsResponse:
+		m.configV2(newSession(""), p.ConfigOptions, p.AvailableCommands)
 	case *acpv2.ListSessionsResponse:
 		seen := map[string]bool{}
 		for _, s := range p.Sessions {
@@ -157,15 +172,22 @@ func (m *Monitor) answeredV2(r *request, p any) bool {
 // configV2 looks at the settings and commands of a session that was opened.
 func (m *Monitor) configV2(s *session, options []acpv2.SessionConfigOption, commands []acpv2.AvailableCommand) {
 	m.settings(s, "result.configOptions", settingsV2(options))
-	m.commandsV2("result.availableCommands", commands)
+	m.commandsV2(s, "result.availableCommands", commands)
 }
 
-func (m *Monitor) commandsV2(path string, commands []acpv2.AvailableCommand) {
+func (m *Monitor) commandsV2(s *session, path string, commands []acpv2.AvailableCommand) {
 	list := make([]commandSeen, 0, len(commands))
+	s.skills = map[string]bool{}
 	for _, c := range commands {
 		switch c := c.(type) {
 		case *acpv2.Command:
 			list = append(list, commandSeen{c.Name, c.Description})
+		case *acpv2.Skill:
+			list = append(list, commandSeen{c.Name, c.Description})
+			m.skill(path, c)
+			if len(s.skills) < maxEntries {
+				s.skills[brief(c.Name)] = true
+			}
 		case *acpv2.UnknownAvailableCommand:
 			list = append(list, commandSeen{c.Name, c.Description})
 		}

@@ -19,6 +19,8 @@ func (m *Monitor) toldV2(p any) bool {
 		s := m.uses(string(p.SessionID))
 		m.cancelsChild(s)
 		m.cancelSession(s, true)
+	case *acpv2.ProxySuccessorNotification:
+		m.wrapped(nil, p.Method, p.Params, p.Meta)
 	case *acpv2.CancelRequestNotification:
 		m.withdraw(p.RequestID)
 	case *acpv2.CompleteElicitationNotification:
@@ -36,7 +38,8 @@ func saysV2(u acpv2.SessionUpdate) bool {
 	switch u.(type) {
 	case *acpv2.UserMessageChunk, *acpv2.UserMessage, *acpv2.UsageUpdate, *acpv2.SessionInfoUpdate,
 		*acpv2.AvailableCommandsUpdate, *acpv2.RunningStateUpdate, *acpv2.RequiresActionStateUpdate,
-		*acpv2.StateUnknownUpdate, *acpv2.UnknownStateUpdate, *acpv2.IdleStateUpdate:
+		*acpv2.StateUnknownUpdate, *acpv2.UnknownStateUpdate, *acpv2.IdleStateUpdate,
+		*acpv2.PromptSuggestionsUpdate, *acpv2.CursorUpdate, *acpv2.ReplayComplete:
 		return false
 	}
 	return true
@@ -45,7 +48,11 @@ func saysV2(u acpv2.SessionUpdate) bool {
 // updateV2 follows an update of a session.
 func (m *Monitor) updateV2(s *session, u acpv2.SessionUpdate) {
 	s.said = s.said || saysV2(u)
-	_ = m.messageV2(s, u) || m.stateV2(s, u) || m.workV2(s, u) || m.aboutV2(s, u)
+	if m.messageV2(s, u) || m.workV2(s, u) {
+		m.replayedLate(s)
+		return
+	}
+	_ = m.stateV2(s, u) || m.aboutV2(s, u)
 }
 
 // messageV2 follows an update that is part of a message.
@@ -168,7 +175,7 @@ func (m *Monitor) workV2(s *session, u acpv2.SessionUpdate) bool {
 func (m *Monitor) aboutV2(s *session, u acpv2.SessionUpdate) bool {
 	switch u := u.(type) {
 	case *acpv2.AvailableCommandsUpdate:
-		m.commandsV2("params.update.availableCommands", u.AvailableCommands)
+		m.commandsV2(s, "params.update.availableCommands", u.AvailableCommands)
 	case *acpv2.ConfigOptionUpdate:
 		m.settings(s, "params.update.configOptions", settingsV2(u.ConfigOptions))
 	case *acpv2.SessionInfoUpdate:
@@ -179,6 +186,12 @@ func (m *Monitor) aboutV2(s *session, u acpv2.SessionUpdate) bool {
 		} else {
 			m.usage(s, u.Used, u.Size, nil, "")
 		}
+	case *acpv2.PromptSuggestionsUpdate:
+		m.suggestsV2(s, u.Suggestions)
+	case *acpv2.CursorUpdate:
+		m.movesV2(s, u)
+	case *acpv2.ReplayComplete:
+		m.replayComplete(s)
 	case *acpv2.Notice:
 		m.notice(string(u.Severity), u.Title, u.Severity.Known())
 	case *acpv2.CompactionSummaryChunk:

@@ -56,10 +56,7 @@ func noticed(before, after *Monitor) string {
 func TestUpdates(t *testing.T) {
 	t.Run("v2", func(t *testing.T) {
 		updatetest.Check(t, map[string]string{
-			"compaction_update":         "it needs no capability in version 2, and nothing else is demanded of it",
-			"prompt_suggestions_update": "it is experimental, and nothing is demanded of it",
-			"cursor_update":             "it is experimental, and nothing is demanded of it",
-			"replay_complete":           "nothing is demanded of it",
+			"compaction_update": "it needs no capability in version 2, and nothing else is demanded of it",
 		}, func(t *testing.T, us []acpv2.SessionUpdate) string {
 			m := watched(t, "v2")
 			for _, u := range us {
@@ -69,10 +66,7 @@ func TestUpdates(t *testing.T) {
 		})
 	})
 	t.Run("v1", func(t *testing.T) {
-		updatetest.CheckV1(t, map[string]string{
-			"prompt_suggestions_update": "it is experimental, and nothing is demanded of it",
-			"cursor_update":             "it is experimental, and nothing is demanded of it",
-		}, func(t *testing.T, us []acpv1.SessionUpdate) string {
+		updatetest.CheckV1(t, nil, func(t *testing.T, us []acpv1.SessionUpdate) string {
 			m := watched(t, "v1")
 			for _, u := range us {
 				m.toldV1(&acpv1.SessionNotification{SessionID: "s1", Update: u})
