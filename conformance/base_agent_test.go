@@ -117,6 +117,12 @@ func (a *baseAgent) agent() *acp.Agent {
 		SessionStatus: func(_ context.Context, _ *acp.AgentConn, id acp.SessionID) (acp.SessionStatus, error) {
 			return acp.SessionStatusSaved, a.change(id, func(*savedSession) {})
 		},
+		SessionOptions: func(_ context.Context, _ *acp.AgentConn, q *acp.OptionsQuery) (*acp.OptionsPreview, error) {
+			if q.SessionID != "" && a.change(q.SessionID, func(*savedSession) {}) != nil {
+				return nil, acp.SessionNotFound(q.SessionID)
+			}
+			return &acp.OptionsPreview{ConfigOptions: baseOptions()}, nil
+		},
 		SetTitle: func(_ context.Context, _ *acp.AgentConn, id acp.SessionID, title string) (string, error) {
 			return title, a.change(id, func(s *savedSession) { s.info.Title = title })
 		},
@@ -166,6 +172,13 @@ func (a *baseAgent) add(s *acp.AgentSession, said []acp.SessionUpdate) error {
 }
 
 func equip(s *acp.AgentSession) error {
+	if err := s.SetOptions(baseOptions()...); err != nil {
+		return err
+	}
+	return s.SetCommands(acp.SlashCommand{Name: "plan", Description: "make a plan", Input: &acp.TextCommandInput{Hint: "what"}})
+}
+
+func baseOptions() []acp.SessionConfigOption {
 	choice := func(id acp.SessionConfigID, category acp.SessionConfigOptionCategory, values ...acp.SessionConfigValueID) acp.SessionConfigOption {
 		var list acp.SessionConfigSelectOptionList
 		for _, v := range values {
@@ -174,14 +187,11 @@ func equip(s *acp.AgentSession) error {
 		return acp.SessionConfigOption{ConfigID: id, Name: string(id), Category: category,
 			Kind: &acp.SessionConfigSelect{CurrentValue: values[0], Options: list}}
 	}
-	if err := s.SetOptions(
+	return []acp.SessionConfigOption{
 		choice("model", acp.SessionConfigOptionCategoryModel, "fast", "smart"),
 		choice("mode", acp.SessionConfigOptionCategoryMode, "ask", "code"),
 		acp.SessionConfigOption{ConfigID: "web", Name: "Web search", Kind: &acp.SessionConfigBoolean{}},
-	); err != nil {
-		return err
 	}
-	return s.SetCommands(acp.SlashCommand{Name: "plan", Description: "make a plan", Input: &acp.TextCommandInput{Hint: "what"}})
 }
 
 func (a *baseAgent) list(_ context.Context, _ *acp.AgentConn, q *acp.SessionQuery) (*acp.SessionPage, error) {

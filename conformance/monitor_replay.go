@@ -47,7 +47,7 @@ func (m *Monitor) replayAnswered(r *request) {
 	}
 	m.breaks(ckReplayOnce, false)
 	if m.breaks(ckReplayComplete, !f.marked) {
-		m.add(ckReplayComplete, "result", "answered %s before it told that the history is complete", r.name)
+		m.add(ckReplayComplete, "result", "answered %s before it said that the history is complete", r.name)
 	}
 }
 
@@ -62,11 +62,11 @@ func (m *Monitor) replayComplete(s *session) {
 		asked++
 	}
 	if m.breaks(ckReplayAsked, asked == 0) {
-		m.add(ckReplayAsked, "params.update", "told that the history of the session %s is complete, which is not being replayed", quote(s.id))
+		m.add(ckReplayAsked, "params.update", "said that the history of the session %s is complete, which is not being replayed", quote(s.id))
 		return
 	}
 	if m.breaks(ckReplayOnce, p.marks >= asked) {
-		m.add(ckReplayOnce, "params.update", "told again that the history of the session %s is complete", quote(s.id))
+		m.add(ckReplayOnce, "params.update", "said again that the history of the session %s is complete", quote(s.id))
 		return
 	}
 	p.marks, p.active = p.marks+1, false
@@ -80,6 +80,6 @@ func (m *Monitor) replayedLate(s *session) {
 		return
 	}
 	if m.breaks(ckReplayLast, p.marks >= p.asked && !p.active) {
-		m.add(ckReplayLast, "params.update", "went on with the history after it had told that it is complete")
+		m.add(ckReplayLast, "params.update", "went on with the history after it had said that it is complete")
 	}
 }
