@@ -141,7 +141,7 @@ func (c *ClientConn) requestPermission(ctx context.Context, p *acpv2.RequestPerm
 		Session: s, Title: p.Title, Description: p.Description, Subject: p.Subject, Options: p.Options, Meta: p.Meta, V1: v1, V2: p,
 		asked: p.Subject,
 	}
-	req.recall()
+	req.recall(s.calls)
 	if v1 != nil {
 		s.boundary()
 		req.V2 = req.receivedV1(p)
@@ -166,8 +166,7 @@ func (s *ClientSession) boundary() {
 }
 
 // recall adds what earlier updates said about the tool call the request is about.
-func (r *PermissionRequest) recall() {
-	calls := r.Session.calls
+func (r *PermissionRequest) recall(calls *told.Calls) {
 	switch subject := r.Subject.(type) {
 	case *ToolCallPermissionSubject:
 		about := *subject

@@ -55,7 +55,7 @@ func (o *proxyOpened) open(text []byte) {
 	d.Reset(nil, false)
 }
 
-// unwrap forwards a notification that has come in an envelope. What is no envelope is
+// unwrap forwards a notification that has come in an envelope. Other params are reported and
 // ignored.
 func (e *proxyEnd) unwrap(ctx context.Context, lane string, text []byte, old bool) error {
 	req := jsonrpc.RequestFrom(ctx)

@@ -182,12 +182,15 @@ func (n *proxyNode) readPermission(m proxied) (*ProxyPermission, error) {
 	} else if err := v2.UnmarshalJSON(m.raw()); err != nil {
 		return nil, decodeError(err)
 	}
+	if v1 != nil {
+		q.Session.calls.See(v1)
+	} else {
+		q.Session.calls.See(v2)
+	}
 	q.Request = &PermissionRequest{
 		Title: v2.Title, Description: v2.Description, Subject: v2.Subject, Options: v2.Options, Meta: v2.Meta, V1: v1, V2: v2, asked: v2.Subject,
 	}
-	if subject, ok := v2.Subject.(*ToolCallPermissionSubject); ok {
-		q.Request.ToolCall = &subject.ToolCall
-	}
+	q.Request.recall(&q.Session.calls)
 	return q, nil
 }
 

@@ -557,3 +557,34 @@ func TestConductorTraces(t *testing.T) {
 		t.Errorf("hops\n%s\nwant\n%s", strings.Join(hops, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// TestProxyPermissionRecalls holds that whoever decides knows what the agent has said of the tool
+// call before it asked.
+func TestProxyPermissionRecalls(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		t.Run(fmt.Sprintf("v%d", version), func(t *testing.T) {
+			var input, title string
+			earlier := 0
+			r := hookedRig(t, version, &Proxy{Permission: func(_ context.Context, q *ProxyPermission, _ func(context.Context) error) error {
+				call := q.Request.ToolCall
+				input, title, earlier = string(call.RawInput), call.Title.Or(""), len(q.Request.Earlier)
+				q.Decision = q.Request.Allow()
+				return nil
+			}})
+			announced := `{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Run it","rawInput":{"command":"rm -rf /"}}}`
+			asked := `{"sessionId":"s","toolCall":{"toolCallId":"c","rawInput":{}},"options":[{"optionId":"y","name":"Y","kind":"allow_once"}]}`
+			if version == 2 {
+				announced = strings.Replace(announced, `"tool_call"`, `"tool_call_update"`, 1)
+				asked = strings.Replace(asked, `"toolCall":{"toolCallId":"c","rawInput":{}}`,
+					`"title":"?","subject":{"type":"tool_call","toolCall":{"toolCallId":"c","rawInput":{}}}`, 1)
+			}
+			r.agent.notify("session/update", announced)
+			id := r.agent.call("session/request_permission", asked)
+			r.client.expect("session/update", announced)
+			r.agent.response(id, `{"outcome":{"outcome":"selected","optionId":"y"}}`)
+			if title != "Run it" || !strings.Contains(input, "rm -rf") && earlier == 0 {
+				t.Errorf("title %q, input %q, %d earlier", title, input, earlier)
+			}
+		})
+	}
+}

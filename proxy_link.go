@@ -156,7 +156,7 @@ func updatesLink(link proxyLink) (_ proxyLink, direct bool) {
 		case gateToClient:
 			link = l.toClient
 		case nodeToClient:
-			if l.p.Update != nil || l.p.Notify != nil {
+			if l.p.Update != nil || l.p.Permission != nil || l.p.Notify != nil {
 				return link, false
 			}
 			link = l.up

@@ -221,6 +221,9 @@ func (n nodeToAgent) request(ctx context.Context, m proxied) (json.RawMessage, e
 	case methodInitialize:
 		return n.initialize(ctx, m)
 	case acpv2.MethodSessionPrompt.Name:
+		if s := n.session(m.session); n.p.Permission != nil && s != nil {
+			s.calls.Turn()
+		}
 		if n.p.Prompt != nil {
 			return n.prompt(ctx, m)
 		}
@@ -261,7 +264,7 @@ func (n nodeToClient) request(ctx context.Context, m proxied) (json.RawMessage, 
 }
 
 func (n nodeToClient) notify(ctx context.Context, m proxied) error {
-	if n.p.Update != nil && m.method == acpv2.NotificationSessionUpdate.Name {
+	if (n.p.Update != nil || n.p.Permission != nil) && m.method == acpv2.NotificationSessionUpdate.Name {
 		return n.update(ctx, m)
 	}
 	return n.notifyHook(ctx, m, ToClient)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/told"
 	"github.com/goacp/acp/internal/translate"
 )
 
@@ -73,6 +74,7 @@ type ProxySession struct {
 	closed  bool
 
 	updates proxyUpdates
+	calls   told.Calls // what the agent has said, for those who decide
 }
 
 // ID returns the session's id. It is empty in the Session hook of a new session, until
@@ -159,8 +161,7 @@ func (p *ProxyPrompt) Say(ctx context.Context, text string) error {
 // A ProxyPermission is a question of the agent's: see [Proxy.Permission].
 type ProxyPermission struct {
 	Session *ProxySession
-	// Request is the question. Its Session is nil, and its ToolCall has only what the
-	// request says. It must not be changed.
+	// Request is the question. Its Session is nil. It must not be changed.
 	Request *PermissionRequest
 	// Decision is the client's, once next has returned nil. It may be replaced, or set in
 	// place of calling next: see [PermissionRequest.Allow] and its like. The zero value

@@ -134,7 +134,7 @@ func (s *ProxySession) ownMessage() MessageID {
 	return s.updates.own
 }
 
-// update runs the Update hook. What goes wrong there costs the client the update: a
+// update runs the Update hook, and remembers what the Permission hook has to know. What goes wrong there costs the client the update: a
 // hook may be there to remove something.
 func (n *proxyNode) update(ctx context.Context, m proxied) error {
 	s := n.session(m.session)
@@ -142,6 +142,12 @@ func (n *proxyNode) update(ctx context.Context, m proxied) error {
 		return n.notifyHook(ctx, m, ToClient)
 	}
 	u, ok, err := s.updates.read(n, m.raw())
+	if n.p.Permission != nil && err == nil {
+		s.see(&u)
+	}
+	if n.p.Update == nil {
+		return n.notifyHook(ctx, m, ToClient)
+	}
 	if err != nil {
 		n.log.Warn("acp: a proxy left out an update that cannot be read", "proxy", n.p.name(), "error", err)
 		return nil
@@ -164,6 +170,15 @@ func (n *proxyNode) update(ctx context.Context, m proxied) error {
 		}
 	}
 	return nil
+}
+
+// see remembers what an update says about a tool call.
+func (s *ProxySession) see(u *Update) {
+	if u.V1 != nil {
+		s.calls.See(u.V1)
+	} else if u.V2 != nil {
+		s.calls.See(u.V2)
+	}
 }
 
 // read decodes an update. ok is false for what has no words for hooks.
