@@ -489,7 +489,7 @@ func TestConductorExits(t *testing.T) {
 					switch phase {
 					case "prompt", "question":
 						id = r.client.call("session/prompt", `{"sessionId":"s"}`)
-						f = m.expect("session/prompt", "")
+						m.expect("session/prompt", "")
 						m.call("proxy/successor", wrappedParams("session/prompt", `{"sessionId":"s"}`))
 						a.expect("session/prompt", "")
 						if phase == "question" {

@@ -126,7 +126,8 @@ func (e *proxyEnd) register(mux *jsonrpc.Mux) {
 		if old {
 			initialize, successor = methodOldProxyInit, methodOldProxySuccessor
 		}
-		jsonrpc.Method[json.RawMessage, json.RawMessage]{Name: initialize}.Handle(mux, func(ctx context.Context, params *json.RawMessage) (*json.RawMessage, error) {
+		hello := jsonrpc.Method[json.RawMessage, json.RawMessage]{Name: initialize}
+		hello.Handle(mux, func(ctx context.Context, params *json.RawMessage) (*json.RawMessage, error) {
 			if e.asked == nil {
 				return nil, errNoProxy(initialize)
 			}
@@ -135,7 +136,8 @@ func (e *proxyEnd) register(mux *jsonrpc.Mux) {
 			res, err := e.asked(ctx, *params)
 			return &res, err
 		})
-		jsonrpc.Method[acpv2.ProxySuccessorRequest, json.RawMessage]{Name: successor}.Handle(mux, func(ctx context.Context, p *acpv2.ProxySuccessorRequest) (*json.RawMessage, error) {
+		wrapped := jsonrpc.Method[acpv2.ProxySuccessorRequest, json.RawMessage]{Name: successor}
+		wrapped.Handle(mux, func(ctx context.Context, p *acpv2.ProxySuccessorRequest) (*json.RawMessage, error) {
 			if p.Method == methodProxyInit || p.Method == methodOldProxyInit {
 				return nil, errNoProxy(p.Method)
 			}
@@ -180,7 +182,9 @@ func (e *proxyEnd) speaks(old bool) {
 	}
 }
 
-func (e *proxyEnd) requested(ctx context.Context, to proxyLink, req *jsonrpc.Request, method string, params *json.RawMessage) (json.RawMessage, error) {
+func (e *proxyEnd) requested(
+	ctx context.Context, to proxyLink, req *jsonrpc.Request, method string, params *json.RawMessage,
+) (json.RawMessage, error) {
 	<-e.live
 	m := proxied{method: method, params: params, checked: true, session: sessionOfLane(req.Lane), req: req}
 	e.fresh.wait(ctx, m.session)
@@ -235,7 +239,8 @@ func (e *proxyEnd) laneOf(i int, prefix, method string, params []byte) string {
 		id = memberOf(params, "sessionId")
 	}
 	last := e.lanes[i].Load()
-	if last != nil && len(*last) == len(prefix)+len(id) && (*last)[:len(prefix)] == prefix && (*last)[len(prefix):] == string(id) {
+	if last != nil && len(*last) == len(prefix)+len(id) &&
+		(*last)[:len(prefix)] == prefix && (*last)[len(prefix):] == string(id) {
 		return *last
 	}
 	lane := prefix + string(id)
@@ -256,7 +261,8 @@ func sessionOfLane(lane string) string {
 // well-formed.
 func memberOf(raw []byte, name string) []byte {
 	// Without white space and at the beginning it is nearly always there.
-	if len(raw) > len(name)+5 && raw[0] == '{' && raw[1] == '"' && string(raw[2:2+len(name)]) == name && string(raw[2+len(name):5+len(name)]) == `":"` {
+	if len(raw) > len(name)+5 && raw[0] == '{' && raw[1] == '"' &&
+		string(raw[2:2+len(name)]) == name && string(raw[2+len(name):5+len(name)]) == `":"` {
 		text := raw[5+len(name):]
 		if end := bytes.IndexByte(text, '"'); end >= 0 && bytes.IndexByte(text[:end], '\\') < 0 {
 			return text[:end]
@@ -280,7 +286,7 @@ func memberOf(raw []byte, name string) []byte {
 	return nil
 }
 
-// wrap returns the method and the params of a message in an envelope.
+// successor is the name of the envelopes that the peer knows.
 func (e *proxyEnd) successor() string {
 	if e.old.Load() {
 		return methodOldProxySuccessor

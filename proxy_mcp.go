@@ -60,7 +60,9 @@ func (s *proxyServers) advertise(in *ProxyInit) {
 
 // declare adds the proxy's servers to what a session is opened with, and puts others in the
 // place of those that the agent does not take.
-func (s *proxyServers) declare(ctx context.Context, session *ProxySession, opening *ProxyOpening, params json.RawMessage) (json.RawMessage, error) {
+func (s *proxyServers) declare(
+	ctx context.Context, session *ProxySession, opening *ProxyOpening, params json.RawMessage,
+) (json.RawMessage, error) {
 	if !s.needed() {
 		return params, nil
 	}
@@ -69,7 +71,8 @@ func (s *proxyServers) declare(ctx context.Context, session *ProxySession, openi
 	many := len(s.sessions) >= maxProxySessions
 	s.mu.Unlock()
 	if many {
-		return nil, s.node.internal(opening.Method, fmt.Errorf("%d sessions with MCP servers of a proxy are open, which is the most", maxProxySessions), nil)
+		err := fmt.Errorf("%d sessions with MCP servers of a proxy are open, which is the most", maxProxySessions)
+		return nil, s.node.internal(opening.Method, err, nil)
 	}
 	declared := new(proxyDeclared)
 	list := slices.Clone(opening.MCPServers)
@@ -124,9 +127,14 @@ func (s *proxyServers) declare(ctx context.Context, session *ProxySession, openi
 	return withMember(params, "mcpServers", raw)
 }
 
+// proxyMCPCall is the function Call of a [ProxyBridge].
+type proxyMCPCall = func(
+	ctx context.Context, method string, params json.RawMessage, note func(string, json.RawMessage),
+) (json.RawMessage, error)
+
 // bridge makes a server reachable in another way, or returns nil.
 func (s *proxyServers) bridge(ctx context.Context, declared *proxyDeclared, name string,
-	call func(context.Context, string, json.RawMessage, func(string, json.RawMessage)) (json.RawMessage, error)) MCPServer {
+	call proxyMCPCall) MCPServer {
 	n := s.node
 	if n.p.BridgeMCP == nil {
 		n.log.Warn("acp: the agent does not take the MCP server of a proxy", "proxy", n.p.name(), "server", name)
@@ -144,8 +152,10 @@ func (s *proxyServers) bridge(ctx context.Context, declared *proxyDeclared, name
 }
 
 // callOwn asks a server of the proxy's.
-func (s *proxyServers) callOwn(own *ProxyMCP) func(context.Context, string, json.RawMessage, func(string, json.RawMessage)) (json.RawMessage, error) {
-	return func(ctx context.Context, method string, params json.RawMessage, note func(string, json.RawMessage)) (json.RawMessage, error) {
+func (s *proxyServers) callOwn(own *ProxyMCP) proxyMCPCall {
+	return func(
+		ctx context.Context, method string, params json.RawMessage, note func(string, json.RawMessage),
+	) (json.RawMessage, error) {
 		call := &MCPCall{RequestID: acpv2.MCPRequestID(rand.Text()), Method: method, Params: params,
 			notify: func(_ context.Context, m *acpv2.MessageMCPNotification) error {
 				if note != nil {

@@ -71,7 +71,6 @@ type ProxySession struct {
 	id      SessionID
 	opening *ProxyOpening
 	value   any
-	closed  bool
 
 	updates proxyUpdates
 	calls   told.Calls // what the agent has said, for those who decide

@@ -21,8 +21,7 @@ func TestMCPBridge(t *testing.T) {
 	for version := 1; version <= 2; version++ {
 		for _, takes := range []string{"acp", "http", "stdio"} {
 			t.Run(fmt.Sprintf("v%d %s", version, takes), func(t *testing.T) {
-				var agent acp.Agent
-				agent = acp.Agent{
+				agent := acp.Agent{
 					Info: acp.Implementation{Name: "agent", Version: "1"},
 					MCP:  acp.MCPTransports{ACP: takes == "acp", HTTP: takes == "http", Stdio: true},
 					Prompt: func(ctx context.Context, turn *acp.Turn) (acp.StopReason, error) {
