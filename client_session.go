@@ -389,6 +389,16 @@ func (s *ClientSession) Commands() []AvailableCommand {
 	return slices.Clone(s.state.commands)
 }
 
+// Suggestions returns the prompts that the agent suggests at present, the most likely
+// first: none until it has, and none if it has withdrawn them. The history has none. The
+// caller skips those that it cannot offer, and must not change the content of the others.
+// The agent suggests nothing unless [Client.Suggestions] is set. Experimental.
+func (s *ClientSession) Suggestions() []acpv2.PromptSuggestion {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.state.suggested)
+}
+
 // Title returns the session's title, or "".
 func (s *ClientSession) Title() string {
 	s.mu.Lock()

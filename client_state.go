@@ -14,6 +14,7 @@ type clientState struct {
 	state      StateUpdate
 	background []BackgroundWork
 	usage      *UsageUpdate
+	suggested  []acpv2.PromptSuggestion
 	toolCalls  clientCancellable
 	terminals  clientCancellable
 }
@@ -25,6 +26,8 @@ func (s *clientState) apply(u SessionUpdate) {
 		s.options = u.ConfigOptions
 	case *AvailableCommandsUpdate:
 		s.commands = u.AvailableCommands
+	case *acpv2.PromptSuggestionsUpdate:
+		s.suggested = u.Suggestions
 	case *SessionInfoUpdate:
 		u.Title.Apply(&s.title)
 	case *UsageUpdate:
