@@ -458,12 +458,16 @@ var outside = map[string]string{
 	"current_mode_update":       "(configOptions)",
 	"session_info_update":       "(info)",
 	"usage_update":              "(usage)",
+	"prompt_suggestions_update": "TestSuggestions",
+	"cursor_update":             "no client shows it",
+	"replay_complete":           "the gateway sends its own",
 }
 
 // differs has what clients of a version are shown in another way than the agent of a version has said it, and why.
 var differs = map[[2]int]map[string]string{ // by the versions of the agent and of the client
 	{1, 1}: {
 		"tool: terminal": "the terminal is one that a client lends; others are shown its output, as text",
+		"tool: session":  "it is not known whether version 1 has a capability for it",
 		"tool: command":  "the client does not say that it shows what tool calls report of terminals: it is text in the tool call",
 		"permission":     decides, "permission: unannounced": decides,
 	},
@@ -471,6 +475,8 @@ var differs = map[[2]int]map[string]string{ // by the versions of the agent and 
 	{2, 1}: {
 		"terminal_update":       "version 1 has no terminals of agents, and no tool call shows this one",
 		"terminal_output_chunk": "version 1 has no terminals of agents, and no tool call shows this one",
+		"content: skill":        "version 1 has no skills: it is text",
+		"tool: session":         "it is not known whether version 1 has a capability for it",
 		"tool: terminal":        "version 1 has no terminals of agents: the output is text in the tool call",
 		"permission: tool call": "in version 1 the question is the title of the tool call",
 		"permission: command":   "version 1 asks about tool calls only",

@@ -36,6 +36,7 @@ var extras = map[int][]scene{
 		{name: "tool: content", updates: []string{used(`{"type":"content","content":{"type":"text","text":"word"}}`)}},
 		{name: "tool: diff", updates: []string{used(`{"type":"diff","path":"/f","oldText":"old\n","newText":"new\n"}`)}},
 		{name: "tool: terminal", updates: []string{used(`{"type":"terminal","terminalId":"t?"}`)}},
+		{name: "tool: session", updates: []string{used(`{"type":"session","sessionId":"sub?"}`)}},
 		{name: "tool: command", updates: []string{
 			`{"sessionUpdate":"tool_call","toolCallId":"c?","title":"make","content":[{"type":"terminal","terminalId":"c?"}],"rawInput":{"command":"make"},"_meta":{"terminal_info":{"terminal_id":"c?","cwd":"/project"}}}`,
 			`{"sessionUpdate":"tool_call_update","toolCallId":"c?","_meta":{"terminal_output_delta":{"terminal_id":"c?","data":"wor"}}}`,
@@ -60,12 +61,14 @@ var extras = map[int][]scene{
 		{name: "content: audio", updates: []string{said(`{"type":"audio","data":"aGk=","mimeType":"audio/wav"}`)}},
 		{name: "content: link", updates: []string{said(`{"type":"resource_link","uri":"file:///a","name":"a","size":5}`)}},
 		{name: "content: resource", updates: []string{said(`{"type":"resource","resource":{"uri":"file:///a","text":"word"}}`)}},
+		{name: "content: skill", updates: []string{said(`{"type":"skill","name":"word"}`)}},
 		{name: "tool: content", updates: []string{used(`{"type":"content","content":{"type":"text","text":"word"}}`)}},
 		{name: "tool: diff", updates: []string{used(`{"type":"diff","changes":[{"fileType":"text","operation":"modify","path":"/f"}],"patch":{"format":"git_patch","text":"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-old\n+new\n"}}`)}},
 		{name: "tool: terminal", updates: []string{
 			`{"sessionUpdate":"terminal_update","terminalId":"t?","command":"print"}`, used(`{"type":"terminal","terminalId":"t?"}`),
 			`{"sessionUpdate":"terminal_output_chunk","terminalId":"t?","data":"d29yZAo="}`,
 		}},
+		{name: "tool: session", updates: []string{used(`{"type":"session","sessionId":"sub?"}`)}},
 		{name: "plan: items", updates: []string{planned(`{"type":"items","planId":"p?","entries":[{"content":"word","priority":"low","status":"completed"}]}`)}},
 		{name: "plan: file", updates: []string{planned(`{"type":"file","planId":"p?","uri":"file:///plan.md"}`)}},
 		{name: "plan: markdown", updates: []string{planned(`{"type":"markdown","planId":"p?","content":"# word"}`)}},
