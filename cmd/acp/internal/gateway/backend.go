@@ -182,6 +182,7 @@ func (b *backend) client() *acp.Client {
 	c := &acp.Client{
 		Info: cfg.Info, Logger: cfg.Logger, CancelGrace: cfg.CancelGrace,
 		Update: b.update, RequestPermission: b.permission, Elicit: b.elicit, ShowsTerminals: true,
+		Suggestions: &acp.PromptContent{}, // what every client can offer
 	}
 	c.Engine.Diagnose = b.noticed
 	b.s.lend(c)
@@ -239,6 +240,9 @@ func (s *session) run(b *backend) error {
 	s.g.work.Go(func() {
 		<-b.conn.Done()
 		_ = b.conn.Wait()
+		if err := s.unsuggest(s.ctx); err != nil && !s.given() { // before another agent suggests something
+			s.logger().Warn("gateway: suggested prompts cannot be withdrawn", "error", err)
+		}
 		s.mu.Lock()
 		if s.agent == b {
 			s.agent = nil
@@ -450,6 +454,10 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 			return
 		}
 	}
+	if _, ok := u.Update.(*acpv2.PromptSuggestionsUpdate); ok && child != "" { // nobody prompts a subagent
+		b.stream.dropped(event)
+		return
+	}
 	own, said := child, b.names.update(child, u, event)
 	if child == "" {
 		s.turning.Load().update(u.Update)
@@ -505,7 +513,7 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 		return // what is known of the session is not about its subagents
 	}
 	switch update := update.(type) {
-	case *acp.ConfigOptionUpdate, *acp.AvailableCommandsUpdate:
+	case *acp.ConfigOptionUpdate, *acp.AvailableCommandsUpdate, *acpv2.PromptSuggestionsUpdate:
 		err = s.keep(ctx, func(a *attributes) { a.note(update, raw) })
 	case *acp.SessionInfoUpdate:
 		if title, ok := update.Title.Get(); ok {
@@ -515,17 +523,6 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 	if err != nil && !s.given() {
 		s.logger().Warn("gateway: an attribute cannot be kept", "error", err)
 	}
-}
-
-// eventOfUpdate returns the number of the event that an update has come in, or 0.
-func eventOfUpdate(u *acp.Update) uint64 {
-	switch {
-	case u.V1 != nil:
-		return eventOf(u.V1.Unknown)
-	case u.V2 != nil:
-		return eventOf(u.V2.Unknown)
-	}
-	return 0
 }
 
 // stop ends the agent and waits until it has.

@@ -170,6 +170,9 @@ func (g *Gateway) join(ctx context.Context, p place, id string, as *acp.AgentSes
 	if err == nil && len(hello.Commands) > 0 {
 		err = as.SetCommands(commandsOf(hello.Commands)...)
 	}
+	if len(hello.Suggested) > 0 || after > 0 { // it may have some that do not count any more
+		w.suggested = &acpv2.PromptSuggestionsUpdate{Suggestions: hello.Suggested}
+	}
 	if err == nil && hello.Title != "" {
 		err = as.SetTitle(hello.Title)
 	}

@@ -63,7 +63,7 @@ func (g *Gateway) greeting(ctx context.Context, id string) (greeting, error) {
 	if err := known.decode(info.Attributes); err != nil {
 		return greeting{}, err
 	}
-	return greeting{Options: known.options, Commands: known.commands, Title: known.titleGiven(info.Title), Running: info.State == stateRunning}, nil
+	return greeting{Options: known.options, Commands: known.commands, Suggested: known.suggested, Title: known.titleGiven(info.Title), Running: info.State == stateRunning}, nil
 }
 
 func (n *nowhere) gone() <-chan struct{} { return n.gate }

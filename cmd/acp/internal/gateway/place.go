@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/internal/sleep"
 	"github.com/goacp/acp/jsonrpc"
@@ -58,10 +59,11 @@ type place interface {
 
 // A greeting is what a client is sent that comes to a session.
 type greeting struct {
-	Options  []acp.SessionConfigOption
-	Commands []acp.AvailableCommand
-	Title    string
-	Running  bool // a turn runs
+	Options   []acp.SessionConfigOption
+	Commands  []acp.AvailableCommand
+	Suggested []acpv2.PromptSuggestion
+	Title     string
+	Running   bool // a turn runs
 }
 
 // moveTime is how long a client waits for a session that moves to another node, before its calls fail.

@@ -232,3 +232,14 @@ func eventOf(unknown json.RawMessage) uint64 {
 	_ = json.Unmarshal(unknown, &e)
 	return e.E
 }
+
+// eventOfUpdate returns the number of the event that an update has come in, or 0.
+func eventOfUpdate(u *acp.Update) uint64 {
+	switch {
+	case u.V1 != nil:
+		return eventOf(u.V1.Unknown)
+	case u.V2 != nil:
+		return eventOf(u.V2.Unknown)
+	}
+	return 0
+}

@@ -73,8 +73,10 @@ type attributes struct {
 	Held        *heldState                `json:"held,omitempty"`      // its agent, if that outlives the gateway
 	Options     json.RawMessage           `json:"options,omitempty"`   // the last config_option_update
 	Commands    json.RawMessage           `json:"commands,omitempty"`  // the last available_commands_update
+	Suggested   json.RawMessage           `json:"suggested,omitempty"` // the prompt_suggestions_update that counts; none without one
 	options     []acp.SessionConfigOption // of Options
 	commands    []acp.AvailableCommand    // of Commands
+	suggested   []acpv2.PromptSuggestion  // of Suggested
 }
 
 func newSession(g *Gateway, id string) *session {
@@ -139,6 +141,9 @@ func (s *session) takeOver(ctx context.Context) error {
 	if adopted, err := s.adopt(ctx); adopted || err != nil {
 		return err
 	}
+	if err := s.unsuggest(ctx); err != nil {
+		return err
+	}
 	if _, err := s.own.Expire(ctx); err != nil {
 		return err
 	}
@@ -155,7 +160,7 @@ func (a *attributes) decode(data json.RawMessage) error {
 	if err := json.Unmarshal(data, a); err != nil {
 		return fmt.Errorf("the attributes: %w", err)
 	}
-	for _, raw := range []json.RawMessage{a.Options, a.Commands} {
+	for _, raw := range []json.RawMessage{a.Options, a.Commands, a.Suggested} {
 		if len(raw) > 0 {
 			if u, err := acpv2.UnmarshalSessionUpdate(raw); err == nil {
 				a.note(u, raw)
@@ -165,13 +170,17 @@ func (a *attributes) decode(data json.RawMessage) error {
 	return nil
 }
 
-// note keeps what an update says of options or commands. It reports whether it says anything.
+// note keeps what an update says of options, commands or suggested prompts. It reports whether it says anything.
 func (a *attributes) note(u acp.SessionUpdate, raw json.RawMessage) bool {
 	switch u := u.(type) {
 	case *acp.ConfigOptionUpdate:
 		a.Options, a.options = raw, u.ConfigOptions
 	case *acp.AvailableCommandsUpdate:
 		a.Commands, a.commands = raw, u.AvailableCommands
+	case *acpv2.PromptSuggestionsUpdate:
+		if a.Suggested, a.suggested = raw, u.Suggestions; len(u.Suggestions) == 0 {
+			a.Suggested = nil
+		}
 	default:
 		return false
 	}
@@ -252,6 +261,7 @@ func (s *session) keep(ctx context.Context, change func(*attributes)) error {
 	data, err := json.Marshal(kept)
 	// What an agent makes too large is not kept, apart from what it cannot be started without.
 	for _, leave := range []func(){
+		func() { kept.Suggested = nil },
 		func() { kept.Commands = nil },
 		func() { kept.Options = nil },
 		func() { kept.Held = nil },
@@ -302,7 +312,7 @@ func (s *session) leave(w *watcher) {
 func (s *session) greeting(context.Context) (greeting, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return greeting{Options: s.known.options, Commands: s.known.commands, Title: s.known.titleGiven(s.info.Title), Running: s.info.State == stateRunning}, nil
+	return greeting{Options: s.known.options, Commands: s.known.commands, Suggested: s.known.suggested, Title: s.known.titleGiven(s.info.Title), Running: s.info.State == stateRunning}, nil
 }
 
 // last implements place.

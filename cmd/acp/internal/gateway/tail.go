@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/internal/translate"
 	"github.com/goacp/acp/jsonrpc"
@@ -218,7 +219,7 @@ func (g *Gateway) recall(ctx context.Context, as *acp.AgentSession, after uint64
 		}
 		child, u, err := decodeChild(r.Data)
 		switch u.(type) {
-		case *acp.ConfigOptionUpdate, *acp.AvailableCommandsUpdate, *acp.SessionInfoUpdate, *acp.UsageUpdate:
+		case *acp.ConfigOptionUpdate, *acp.AvailableCommandsUpdate, *acp.SessionInfoUpdate, *acp.UsageUpdate, *acpv2.PromptSuggestionsUpdate:
 			return nil // the client is sent what counts now
 		}
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/internal/sleep"
 )
@@ -18,25 +19,26 @@ import (
 // A watcher is a client of a session. It sends what is in the log, in order, from where the client came,
 // wherever the session runs.
 type watcher struct {
-	g       *Gateway
-	id      string
-	session *acp.AgentSession
-	who     Who
-	changed atomic.Pointer[Who] // what it is since a role of its user has changed; nil before
-	ctx     context.Context     // until the client has left the session
-	cancel  context.CancelFunc
-	work    sync.WaitGroup // its questions
-	over    chan struct{}  // closed when nothing more is sent
-	why     error          // then; nil if the client has left
-	key     string         // by which it knows its own answers
-	herald  herald
-	seat    seat
-	running bool        // a turn runs, as far as the client knows
-	restate atomic.Bool // although it says so, the library has sent the client that the session is idle
-	pos     *position
-	said    []acp.MessageID // messages of the client that it is about to be sent; of mu
-	forgets func()          // the position
-	chosen  chosen
+	g         *Gateway
+	id        string
+	session   *acp.AgentSession
+	who       Who
+	changed   atomic.Pointer[Who] // what it is since a role of its user has changed; nil before
+	ctx       context.Context     // until the client has left the session
+	cancel    context.CancelFunc
+	work      sync.WaitGroup // its questions
+	over      chan struct{}  // closed when nothing more is sent
+	why       error          // then; nil if the client has left
+	key       string         // by which it knows its own answers
+	herald    herald
+	seat      seat
+	running   bool                           // a turn runs, as far as the client knows
+	suggested *acpv2.PromptSuggestionsUpdate // when the client came, which it is sent first; or nil
+	restate   atomic.Bool                    // although it says so, the library has sent the client that the session is idle
+	pos       *position
+	said      []acp.MessageID // messages of the client that it is about to be sent; of mu
+	forgets   func()          // the position
+	chosen    chosen
 
 	mu       sync.Mutex
 	at       place         // where the session runs, or has run last
@@ -168,6 +170,9 @@ func (w *watcher) run() {
 	defer context.AfterFunc(w.g.ctx, cancel)()
 	if w.running {
 		_ = w.session.Send(&acp.RunningStateUpdate{}) // fails if the client has left, or is of version 1
+	}
+	if w.suggested != nil {
+		_ = w.session.Send(w.suggested) // likewise
 	}
 	for {
 		w.mu.Lock()

@@ -1,0 +1,27 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/goacp/acp/acpv2"
+)
+
+// unsuggest withdraws the prompts that an agent has suggested which has ended.
+func (s *session) unsuggest(ctx context.Context) error {
+	s.mu.Lock()
+	n := len(s.known.suggested)
+	s.mu.Unlock()
+	if n == 0 {
+		return nil
+	}
+	none := &acpv2.PromptSuggestionsUpdate{Suggestions: []acpv2.PromptSuggestion{}}
+	raw, err := json.Marshal(none)
+	if err != nil {
+		return err
+	}
+	if _, err := s.log.commit(ctx, kindUpdate, encode(updateRecord{Update: raw})); err != nil {
+		return err
+	}
+	return s.keep(ctx, func(a *attributes) { a.note(none, raw) })
+}
