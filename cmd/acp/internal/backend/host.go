@@ -92,6 +92,9 @@ type Frontend struct {
 	// RunInTerminal gives the user's terminal to a program that logs in, and returns when that has
 	// ended. Nil offers no such way to log in.
 	RunInTerminal func(ctx context.Context, cmd *exec.Cmd) error
+	// Suggests says that the user is offered the prompts that the agent suggests, as far as they are text: see
+	// [Session.Suggestions].
+	Suggests bool
 	// Note is called with what happens to the agent: see [Note].
 	Note func(Note)
 }

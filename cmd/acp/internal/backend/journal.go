@@ -346,6 +346,9 @@ func (j *journal) apply(batch []item) []transcript.Change {
 			}
 		case it.update != nil:
 			m.add(conv.Apply(it.update))
+			if _, ok := it.update.(*acpv2.PromptSuggestionsUpdate); ok { // which is not in the conversation
+				m.add(transcript.Change{Op: transcript.OpSession})
+			}
 		}
 	}
 	m.finish()

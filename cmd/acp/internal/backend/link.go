@@ -145,6 +145,9 @@ func (h *Host) client(l *link) *acp.Client {
 		TerminalAuth:   front.RunInTerminal != nil && h.cfg.Agent.Command != "",
 		Logger:         h.cfg.Logger,
 	}
+	if front.Suggests {
+		c.Suggestions = &acp.PromptContent{}
+	}
 	h.speakTo(c)
 	h.listen(c)
 	if !h.cfg.Agent.NoFiles && !l.known.NoFiles {

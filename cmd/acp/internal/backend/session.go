@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/ids"
 	"github.com/goacp/acp/cmd/acp/internal/store"
@@ -399,7 +400,7 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 // put records an update.
 func (s *Session) put(u acp.SessionUpdate) {
 	it := item{update: u}
-	if s.host.keeper.store != nil || textSize(u) < 0 {
+	if _, now := u.(*acpv2.PromptSuggestionsUpdate); !now && (s.host.keeper.store != nil || textSize(u) < 0) {
 		it.event = updateEvent(u)
 	}
 	s.journal.put(it)
@@ -453,6 +454,15 @@ func (s *Session) Client() *acp.ClientSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.client
+}
+
+// Suggestions returns the prompts that the agent suggests at present. They are written nowhere: a session that is restored
+// begins with none.
+func (s *Session) Suggestions() []acpv2.PromptSuggestion {
+	if c := s.Client(); c != nil {
+		return c.Suggestions()
+	}
+	return nil
 }
 
 // Host returns the host it belongs to.

@@ -198,7 +198,8 @@ func (m *model) helpLines() []string {
 		"Ctrl+L         redraw the screen",
 		"PgUp PgDn      scroll (also Ctrl+↑ ↓, Home, End, the wheel)",
 		"Mouse          drag to copy clean text; Shift leaves the selection to the terminal; click opens",
-		"Tab            select entries: ↑↓ move, Enter opens, y copies, c copies code",
+		"Tab            take the prompt that the agent suggests, in grey, without sending it; Esc hides it",
+		"Tab            else select entries: ↑↓ move, Enter opens, y copies, c copies code",
 		"",
 	}
 	for _, a := range m.actions {

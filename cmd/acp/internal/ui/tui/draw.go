@@ -78,7 +78,7 @@ func (m *model) below() (lines []string, cursor *tea.Position) {
 	}
 	area := strings.Split(m.input.area.View(), "\n")
 	if m.input.value() == "" {
-		area = []string{m.st.accent.Render("› ") + m.st.dim.Render(fitHint(m.hint(), m.w-3))}
+		area = []string{m.st.accent.Render("› ") + m.st.dim.Render(m.inEmpty())}
 	}
 	if c := m.input.area.Cursor(); c != nil && !m.browsing {
 		cursor = &tea.Position{X: min(c.X, m.w-1), Y: len(lines) + c.Y}

@@ -69,6 +69,7 @@ type fakeTalk struct {
 	cancels  int
 	options  []acp.SessionConfigOption
 	commands []acp.AvailableCommand
+	suggests []acpv2.PromptSuggestion
 	set      []acp.SessionConfigOptionValue
 	runs     []*transcript.Terminal
 	stopped  []acp.TerminalID
@@ -83,7 +84,10 @@ func (t *fakeTalk) ID() acp.SessionID                  { return t.id }
 func (t *fakeTalk) Snapshot() *transcript.Snapshot     { return t.conv.Snapshot() }
 func (t *fakeTalk) Options() []acp.SessionConfigOption { return t.options }
 func (t *fakeTalk) Commands() []acp.AvailableCommand   { return t.commands }
-func (t *fakeTalk) Title() string                      { return t.conv.Snapshot().Session().Title }
+func (t *fakeTalk) Suggestions() []acpv2.PromptSuggestion {
+	return slices.Clone(t.suggests)
+}
+func (t *fakeTalk) Title() string { return t.conv.Snapshot().Session().Title }
 func (t *fakeTalk) SetTitle(context.Context, string) error {
 	return errors.ErrUnsupported
 }

@@ -89,7 +89,9 @@ func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 			return nil
 		}
 		if empty {
-			m.browse()
+			if !m.suggests(true) {
+				m.browse()
+			}
 			return nil
 		}
 		return m.forceCompletion()
@@ -123,6 +125,9 @@ const again = time.Second
 func (m *model) escape(empty bool) tea.Cmd {
 	twice := m.now().Sub(m.escaped) < again
 	m.escaped = time.Time{}
+	if m.suggests(false) {
+		return nil
+	}
 	switch {
 	case m.child != "":
 		return m.watch("")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/transcript"
 )
@@ -34,6 +35,7 @@ type talk interface {
 	Snapshot() *transcript.Snapshot
 	Options() []acp.SessionConfigOption
 	Commands() []acp.AvailableCommand
+	Suggestions() []acpv2.PromptSuggestion
 	SetOption(ctx context.Context, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error
 	Title() string
 	SetTitle(ctx context.Context, title string) error
@@ -146,7 +148,8 @@ func (t hostTalk) SetOption(ctx context.Context, id acp.SessionConfigID, v acp.S
 // frontend returns f as the hooks of a host.
 func (f *front) frontend() backend.Frontend {
 	return backend.Frontend{
-		Changed: func(s *backend.Session, changes []transcript.Change) { f.changed(s.ID(), changes) },
+		Suggests: true,
+		Changed:  func(s *backend.Session, changes []transcript.Change) { f.changed(s.ID(), changes) },
 		Ask: func(ctx context.Context, s *backend.Session, req acphost.Request) (acp.PermissionOptionID, error) {
 			var shown *transcript.Snapshot
 			if s != nil {

@@ -54,15 +54,16 @@ type model struct {
 	flash    string // a remark that disappears after some seconds
 	flashID  int
 
-	input   *input
-	vim     *vim // nil for plain editing
-	popup   *popup
-	files   []string // of the project, for completion
-	filesAt time.Time
-	dir     dirMsg // the directory that was completed last
-	reading string // the directory that is being read
-	overlay overlay
-	demands []overlay // questions of the agent, the oldest first
+	input    *input
+	unwanted *acp.ContentBlock // of the suggested prompt that the user did not want
+	vim      *vim              // nil for plain editing
+	popup    *popup
+	files    []string // of the project, for completion
+	filesAt  time.Time
+	dir      dirMsg // the directory that was completed last
+	reading  string // the directory that is being read
+	overlay  overlay
+	demands  []overlay // questions of the agent, the oldest first
 }
 
 // terminalState is what is known about the terminal.

@@ -264,6 +264,7 @@ func (m *model) prompt(text string) tea.Cmd {
 	if m.flying == 0 {
 		m.turnBegan, m.cancelled = m.now(), false
 	}
+	m.suggestionsPass()
 	m.flying++
 	m.sent++
 	m.unsentPrompt = !m.cutAt.IsZero()
