@@ -366,7 +366,7 @@ func (tb *Tab) Drawn() {
 // Press types keys: a character, or a name such as Enter.
 func (tb *Tab) Press(keys ...string) {
 	tb.t.Helper()
-	codes := map[string]int{"Enter": 13, "Escape": 27, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39,
+	codes := map[string]int{"Backspace": 8, "Enter": 13, "Escape": 27, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39,
 		"PageDown": 34, "PageUp": 33, "Home": 36, "End": 35}
 	for _, key := range keys {
 		p := Object{"type": "keyDown", "key": key}

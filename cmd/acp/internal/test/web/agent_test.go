@@ -39,6 +39,7 @@ import (
 //	messages N [US] [FROM] N messages with numbers, one every US microseconds, the first one with the number FROM
 //	delegate TEXT   a subagent says the text
 //	fail TEXT       an error
+//	suggest A|B     suggests the prompts A and B, in which ^ is what nobody sees; without any, withdraws them
 //	touch TITLE     a question about a tool call that was not announced, which then writes in colours
 //	wait            nothing, until it is cancelled
 //	say TEXT        the text, and so does anything else
@@ -199,6 +200,14 @@ func play(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 		}
 		<-ctx.Done()
 		return acp.StopCancelled, nil
+	case "suggest":
+		list := []acpv2.PromptSuggestion{}
+		for text := range strings.SplitSeq(strings.ReplaceAll(rest, "^", "\x1b\u202e"), "|") {
+			if text != "" {
+				list = append(list, acpv2.PromptSuggestion{Prompt: []acp.ContentBlock{acp.Text(text)}})
+			}
+		}
+		return acp.StopEndTurn, t.Send(&acpv2.PromptSuggestionsUpdate{Suggestions: list})
 	case "say":
 		return acp.StopEndTurn, t.Say(rest)
 	}

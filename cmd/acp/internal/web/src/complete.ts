@@ -2,7 +2,10 @@
 
 import type { AvailableCommand } from "@agentclientprotocol/sdk/experimental/v2";
 import { NoConnection, type Link } from "./link";
+import { textOf } from "./conversation";
+import type { Suggestion } from "./fold";
 import { own } from "./meta";
+import { plain } from "./parts/text";
 import { written } from "./attach";
 
 // A Choice replaces the text from one place to the caret.
@@ -34,6 +37,19 @@ export function commandsFor(commands: AvailableCommand[], text: string, caret: n
 export function hintOf(c: AvailableCommand): string {
   const input = (c as { input?: { hint?: unknown } | null }).input;
   return typeof input?.hint === "string" ? input.hint : "";
+}
+
+const longestSuggestion = 16 << 10; // characters of a prompt that is offered
+
+// offered returns the first of the prompts that the agent suggests that is text alone and can be seen; "" if there is none.
+export function offered(list: Suggestion[]): string {
+  for (const s of list) {
+    const prompt = Array.isArray(s?.prompt) ? s.prompt : [];
+    if (prompt.some((b) => b.type !== "text" || typeof (b as { text: unknown }).text !== "string")) continue;
+    const text = plain(textOf(prompt)).trim();
+    if (text && text.length <= longestSuggestion) return text;
+  }
+  return "";
 }
 
 // mentionAt returns the beginning of a mention that ends at the caret, and what has been written of it.

@@ -246,6 +246,7 @@ export class Conversation {
     f.all(this.window.all);
     f.options.value = old.options.value; // the answer to resume is not one of the items
     f.commands.value = old.commands.value;
+    f.suggestions.value = old.suggestions.value;
     f.title.value = old.title.value;
     f.usage.value = old.usage.value;
     f.state.value = old.state.value;

@@ -104,6 +104,11 @@ const maxAway = 4 * maxText; // the same while somebody reads what was before
 const mostDecided = 20; // decisions on one tool call
 const maxBlocks = 500; // texts, pictures and the like in a message
 
+// A Suggestion is a prompt that the agent suggests.
+export interface Suggestion {
+  prompt: ContentBlock[];
+}
+
 // A Reader is who looks at a fold.
 export interface Reader {
   away: boolean; // and not at its end
@@ -118,6 +123,7 @@ export class Fold {
   readonly usage = signal<UsageUpdate | null>(null);
   readonly commands = signal<AvailableCommand[]>([]);
   readonly options = signal<SessionConfigOption[]>([]);
+  readonly suggestions = signal<Suggestion[]>([]);
   readonly title = signal<string | null>(null);
 
   private list: Entry[] = [];
@@ -228,6 +234,7 @@ export class Fold {
       }
       case "available_commands_update": this.commands.value = (u as { availableCommands: AvailableCommand[] }).availableCommands; return;
       case "config_option_update": this.options.value = (u as { configOptions: SessionConfigOption[] }).configOptions; return;
+      case "prompt_suggestions_update": this.suggestions.value = (u as unknown as { suggestions: Suggestion[] }).suggestions; return;
       case "session_info_update": {
         const { title } = u as { title?: string | null };
         if (title !== undefined) this.title.value = title;
@@ -270,7 +277,8 @@ export class Fold {
       case "compaction_summary_chunk": return this.compactionChunk(u as never);
       case "subagent_update": return this.subagent(u as never);
       case "state_update": return this.stateUpdate(u as never);
-      case "usage_update": case "available_commands_update": case "config_option_update": case "session_info_update": return this.general(u);
+      case "usage_update": case "available_commands_update": case "config_option_update": case "session_info_update": case "prompt_suggestions_update": return this.general(u);
+      case "cursor_update": case "replay_complete": return; // there is nothing to see
       default:
         this.push({ kind: "other", key: this.fresh(), name: u.sessionUpdate, update: u });
     }

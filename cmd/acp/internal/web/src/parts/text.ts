@@ -20,6 +20,11 @@ export function prose(s: string): string {
   return s.replace(misleading, escape);
 }
 
+/** plain leaves out what no prose needs: for texts that can be sent as they are shown. */
+export function plain(s: string): string {
+  return s.replaceAll("\r\n", "\n").replace(misleading, "");
+}
+
 // What has no look of its own, or that of a space, and combining characters beyond eight on one base.
 const unshown = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Z}\p{DI}\p{NChar}\u2800]|(?<=\p{M}{8})\p{M}/gu;
 

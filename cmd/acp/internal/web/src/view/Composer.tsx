@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ContentBlock } from "@agentclientprotocol/sdk/experimental/v2";
 import { attach, filesOf, maxAttachments, mentioned, mentionsOf, release, sizeOf, type Attachment } from "../attach";
-import { commandsFor, Files, hintOf, mentionAt, type Choice } from "../complete";
+import { commandsFor, Files, hintOf, mentionAt, offered, type Choice } from "../complete";
 import { textOf, type Conversation } from "../conversation";
 import { draftOf, keepDraft, keepPrompt, prompts } from "../drafts";
 import { reasonOf } from "../link";
@@ -31,6 +31,13 @@ function Writing({ page, talk }: { page: Page; talk: Conversation }) {
   const offer = useOffer(page, talk, text, caret);
   const busy = talk.busy.value, empty = !text.trim() && attachments.list.length === 0;
 
+  const list = talk.fold.value.suggestions.value, [unwanted, dismiss] = useState<unknown>(null);
+  const suggestion = busy || text || attachments.list.length > 0 || unwanted === list ? "" : offered(list);
+  const accept = () => {
+    write(suggestion, suggestion.length, []);
+    area.current?.focus();
+  };
+
   const cwd = page.sessions.get(talk.id)?.cwd ?? talk.cwd;
   const send = (how: "prompt" | "stop" | "steer") => {
     if (empty || attachments.reading) return;
@@ -38,6 +45,7 @@ function Writing({ page, talk }: { page: Page; talk: Conversation }) {
     content.push(...mentioned(text, files, cwd), ...attachments.list.map((a) => a.block));
     keepPrompt(text);
     past.reset();
+    dismiss(list);
     attachments.clear();
     write("", 0, []);
     if (how === "stop") void talk.cancel().then(() => talk.prompt(content));
@@ -49,6 +57,11 @@ function Writing({ page, talk }: { page: Page; talk: Conversation }) {
   const key = (e: KeyboardEvent) => {
     if (e.isComposing) return;
     if (offer.list.length > 0 && offer.key(e, choose)) return e.preventDefault();
+    if (suggestion && !e.shiftKey && !e.altKey && !e.ctrlKey && !e.metaKey) {
+      if (e.key === "Tab") accept();
+      if (e.key === "Escape") dismiss(list);
+      if (e.key === "Tab" || e.key === "Escape") return e.preventDefault();
+    }
     if ((e.key === "ArrowUp" || e.key === "ArrowDown") && !e.shiftKey && !e.altKey && !e.ctrlKey && !e.metaKey) {
       const other = past.step(e.key === "ArrowUp" ? -1 : 1, text);
       if (other === null) return;
@@ -89,12 +102,15 @@ function Writing({ page, talk }: { page: Page; talk: Conversation }) {
       {attachments.list.length > 0 && <Attached list={attachments.list} remove={(a) => { attachments.remove(a); area.current?.focus(); }} />}
       {attachments.wrong.length > 0 && <div class="bad wrongs" role="alert">{attachments.wrong.map((w) => <p key={w}>{w}</p>)}</div>}
       {hint && <p class="hint" id="prompt-hint">{hint}</p>}
+      {suggestion && (touch()
+        ? <button type="button" class="suggestion" onClick={accept}>{suggestion}</button>
+        : <p class="hint" id="prompt-hint">Tab takes the suggestion, Esc hides it.</p>)}
       <div class="writing">
         <button type="button" class="plus" title="Add pictures or files" aria-label="Add pictures or files" onClick={() => picker.current?.click()}>+</button>
         <input ref={picker} type="file" multiple hidden aria-hidden="true" tabIndex={-1} onChange={(e) => { attachments.add([...(e.currentTarget.files ?? [])]); e.currentTarget.value = ""; }} />
         <textarea
-          id="prompt" ref={area} rows={1} value={text} placeholder="Write a prompt" aria-label="Prompt" autocapitalize="sentences"
-          enterkeyhint={touch() ? "enter" : "send"} aria-describedby={hint ? "prompt-hint" : undefined} aria-autocomplete="list"
+          id="prompt" ref={area} rows={1} value={text} placeholder={suggestion && !touch() ? suggestion : "Write a prompt"} aria-label="Prompt" autocapitalize="sentences"
+          enterkeyhint={touch() ? "enter" : "send"} aria-describedby={hint || suggestion ? "prompt-hint" : undefined} aria-autocomplete="list"
           aria-controls={open ? "offers" : undefined} aria-haspopup={open ? "listbox" : undefined}
           aria-activedescendant={open ? "offer-" + offer.at : undefined}
           onInput={(e) => { past.reset(); write(e.currentTarget.value, e.currentTarget.selectionStart, files); }}

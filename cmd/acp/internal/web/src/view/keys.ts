@@ -35,6 +35,7 @@ export const list: Key[] = [
   { shown: "Shift+Enter", what: "begin a line", where: "Prompt" },
   { shown: "Ctrl+Enter", what: "send it; while a turn runs, stop that first", where: "Prompt" },
   { shown: "↑  ↓", what: "in an empty prompt: earlier ones", where: "Prompt" },
+  { shown: "Tab", what: "in an empty prompt: take what the agent suggests, without sending it; Esc hides it", where: "Prompt" },
   { shown: "/  @", what: "complete commands and files: ↑ ↓ move, Tab or Enter chooses, Esc closes", where: "Prompt" },
   { shown: "Ctrl+V", what: "paste text, pictures or files", where: "Prompt" },
   { shown: "↑  ↓", what: "move; each entry has a letter of its own, too", where: "Menu" },
