@@ -60,15 +60,19 @@ func (h *host) begin(p *player) {
 
 const checkerInfo = `{"name":"acp-check","version":"1"}`
 
+const suggestions = `{"image":{},"audio":{},"embeddedContext":{}}`
+
 // hello returns the params of initialize: all a client may offer, with members
 // put in the place of others.
 func (h *host) hello(members *pattern.Value, known pattern.Captures) string {
 	if h.version == 1 {
 		return members.With(known, "protocolVersion", "1", "clientInfo", checkerInfo, "clientCapabilities",
 			`{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"elicitation":{"form":{},"url":{}},`+
-				`"session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}}`)
+				`"subagents":{},"session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{},"cursors":{},`+
+				`"promptSuggestions":`+suggestions+`}}`)
 	}
-	return members.With(known, "protocolVersion", "2", "info", checkerInfo, "capabilities", `{"elicitation":{"form":{},"url":{}}}`)
+	return members.With(known, "protocolVersion", "2", "info", checkerInfo, "capabilities", `{"elicitation":{"form":{},"url":{}},`+
+		`"session":{"promptSuggestions":`+suggestions+`,"commands":{"skill":{}}}}`)
 }
 
 // greeted keeps the result of initialize.

@@ -125,6 +125,7 @@ func (a *testy) agent() *acp.Agent {
 	agent.ForkSession = a.forkSession
 	agent.ArchiveSession = a.archiveSession
 	agent.SessionStatus = a.sessionStatus
+	agent.SessionOptions = a.sessionOptions
 	agent.SetTitle = a.setTitle
 	agent.SystemPrompt = acp.SystemPromptOverride
 	agent.AuthStatus = a.authStatus

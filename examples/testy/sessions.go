@@ -60,14 +60,29 @@ func (a *testy) add(s *acp.AgentSession, history []acp.SessionUpdate) error {
 
 // equip gives a session its options and commands.
 func equip(s *acp.AgentSession) error {
-	if err := s.SetOptions(
-		choice("model", "Model", acp.SessionConfigOptionCategoryModel, "fast", "smart"),
-		choice("mode", "Mode", acp.SessionConfigOptionCategoryMode, "ask", "code"),
-		acp.SessionConfigOption{ConfigID: "web", Name: "Web search", Kind: &acp.SessionConfigBoolean{}},
-	); err != nil {
+	if err := s.SetOptions(firstOptions()...); err != nil {
 		return err
 	}
 	return s.SetCommands(planCommand)
+}
+
+// firstOptions are those that a session begins with.
+func firstOptions() []acp.SessionConfigOption {
+	return []acp.SessionConfigOption{
+		choice("model", "Model", acp.SessionConfigOptionCategoryModel, "fast", "smart"),
+		choice("mode", "Mode", acp.SessionConfigOptionCategoryMode, "ask", "code"),
+		{ConfigID: "web", Name: "Web search", Kind: &acp.SessionConfigBoolean{}},
+	}
+}
+
+// sessionOptions tells what a session would begin with.
+func (a *testy) sessionOptions(_ context.Context, _ *acp.AgentConn, q *acp.OptionsQuery) (*acp.OptionsPreview, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if q.SessionID != "" && a.saved[q.SessionID] == nil {
+		return nil, acp.SessionNotFound(q.SessionID)
+	}
+	return &acp.OptionsPreview{ConfigOptions: firstOptions()}, nil
 }
 
 var planCommand = acp.SlashCommand{
