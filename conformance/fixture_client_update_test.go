@@ -113,7 +113,7 @@ var kinds = []string{
 	"user_message_chunk", "user_message", "agent_message_chunk", "agent_message", "agent_thought_chunk", "agent_thought", "tool_call",
 	"tool_call_update", "tool_call_content_chunk", "terminal_update", "terminal_output_chunk", "plan", "plan_update",
 	"available_commands_update", "current_mode_update", "config_option_update", "session_info_update", "usage_update",
-	"state_update", "notice", "compaction_update", "compaction_summary_chunk",
+	"state_update", "notice", "compaction_update", "compaction_summary_chunk", "cursor_update", "replay_complete",
 }
 
 func isNull(path string) func(f *flying) bool {
@@ -147,6 +147,8 @@ var _ = defects(Client, map[string]defect{
 	"update/numbers":    toClient(having("18446744073709551615"), hangUp),
 	"update/meta":       toClient(isNull("params._meta"), hangUp),
 	"update/markup":     toClient(having("jndi:"), says(`{"jsonrpc":"2.0","id":"run","method":"session/prompt","params":{"sessionId":"$session","prompt":[{"type":"text","text":"/x"}]}}`)),
+	"update/cursor":     update("cursor_update", hangUp),
+	"history/complete":  update("replay_complete", hangUp),
 	"update/late":       mayFreeze(ended(update("agent_message_chunk", freeze))),
 	"update/snapshot": mayFreeze(func(w *between, f *flying) {
 		if ends(f) && w.state["idle"] != nil {

@@ -62,7 +62,8 @@ func (m *Monitor) replayComplete(s *session) {
 		asked++
 	}
 	if m.breaks(ckReplayAsked, asked == 0) {
-		m.add(ckReplayAsked, "params.update", "said that the history of the session %s is complete, which is not being replayed", quote(s.id))
+		m.add(ckReplayAsked, "params.update",
+			"said that the history of the session %s is complete, which is not being replayed", quote(s.id))
 		return
 	}
 	if m.breaks(ckReplayOnce, p.marks >= asked) {

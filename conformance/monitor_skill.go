@@ -34,7 +34,8 @@ func (m *Monitor) skilled(s *session, blocks []acpv2.ContentBlock) {
 		m.offered1(ckCapSkill, m.agent.skill, "params.prompt", "skills in prompts")
 		plain := !m.agent.unknown && m.agent.skill && !m.agent.inline
 		if m.breaks(ckSkillFirst, plain && (i > 0 || used > 1)) {
-			m.add(ckSkillFirst, "params.prompt", "used the skill %s behind other content, which the agent has not advertised", quote(k.Name))
+			m.add(ckSkillFirst, "params.prompt",
+				"used the skill %s behind other content, which the agent has not advertised", quote(k.Name))
 		}
 		if s == nil || s.skills == nil {
 			continue

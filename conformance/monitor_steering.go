@@ -124,7 +124,8 @@ func (m *Monitor) vendors(all ...json.RawMessage) {
 			air = air || name == "jetbrains.air" || name == "jetbrains" && json.Unmarshal(raw, &v) == nil && v.Air != nil
 		}
 		if m.breaks(ckVendor, air) {
-			m.add(ckVendor, "params._meta", "declared _meta.jetbrains.air, which changes what agents send to forms of one vendor")
+			m.add(ckVendor, "params._meta",
+				"declared _meta.jetbrains.air, which changes what agents send to forms of one vendor")
 		}
 	}
 	m.breaks(ckVendor, false)
