@@ -54,7 +54,7 @@ func (a *baseAgent) agent() *acp.Agent {
 		Info:   acp.Implementation{Name: "base", Version: "1.0.0"},
 		Logger: slog.New(slog.DiscardHandler), // what fails here is what the rules provoke
 		Initialize: func(context.Context, *acp.AgentConn) (json.RawMessage, error) {
-			return json.RawMessage(`{"tspeer":{"script":1}}`), nil
+			return json.RawMessage(`{"tspeer":{"script":1},"steering":{"supported":true}}`), nil
 		},
 		Accept: func(ctx context.Context, t *acp.Turn) error {
 			switch word, _, _ := strings.Cut(t.Text(), " "); word {
@@ -149,9 +149,32 @@ func (a *baseAgent) agent() *acp.Agent {
 		DisableProvider:       func(context.Context, *acp.AgentConn, acp.ProviderID) error { return nil },
 		Content:               acp.PromptContent{Image: true, Audio: true, EmbeddedContext: true},
 		MCP:                   acp.MCPTransports{Stdio: true, HTTP: true, SSE: true, ACP: true},
+		Extensions:            a.steers,
 		AdditionalDirectories: true,
 		SystemPrompt:          acp.SystemPromptOverride,
 	}
+}
+
+// steers answers what would steer a turn, as if none ran.
+func (a *baseAgent) steers(mux *jsonrpc.Mux) {
+	type params struct {
+		SessionID acp.SessionID `json:"sessionId"`
+		Meta      struct {
+			Steering struct {
+				IdleBehavior string `json:"idleBehavior"`
+			} `json:"steering"`
+		} `json:"_meta"`
+	}
+	jsonrpc.Method[params, any]{Name: steering}.Handle(mux, func(_ context.Context, p *params) (*any, error) {
+		if p.Meta.Steering.IdleBehavior != "promptRequired" {
+			return nil, jsonrpc.ErrInvalidParams
+		}
+		if err := a.change(p.SessionID, func(*savedSession) {}); err != nil {
+			return nil, err
+		}
+		var outcome any = map[string]string{"outcome": "promptRequired", "reason": "noRunningTurn"}
+		return &outcome, nil
+	})
 }
 
 func (a *baseAgent) login(in bool) error {

@@ -21,6 +21,9 @@ func takesInitial(text string) defect {
 }
 
 var _ = defects(Agent, map[string]defect{
+	"steering/prompt-required": onRequest(steering, result(`{"outcome":"startedNewTurn"}`)),
+	"steering/behavior":        onRequest(steering, about("_check_behavior", result(`{"outcome":"failed"}`))),
+	"steering/unknown":         onRequest(steering, about(noSession, result(`{"outcome":"failed"}`))),
 	"options/tells":            onReply("session/options", set("result.configOptions", `"none"`)),
 	"options/same":             onReply("session/options", func(w *between, f *flying) { w.on(f, strings.ReplaceAll(f.line, `"model"`, `"other"`)) }),
 	"options/silent":           onReply("session/options", behind(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sess-1","update":{"sessionUpdate":"session_info_update","title":"x"}}}`)),
