@@ -38,16 +38,9 @@ func (m *model) statusLine() string {
 		left = append(left, part{fmt.Sprintf("%d in the background", n), 95})
 	}
 	if t := m.talk; t != nil {
-		model, s := "", t.Snapshot().Session()
-		for _, o := range t.Options() {
-			switch o.Category {
-			case acpv2.SessionConfigOptionCategoryMode:
-				left = append(left, part{optionValue(o), 80})
-			case acpv2.SessionConfigOptionCategoryModel:
-				model = optionValue(o)
-				left = append(left, part{model, 70})
-			}
-		}
+		inForce, model := settingParts(t.Options())
+		left = append(left, inForce...)
+		s := t.Snapshot().Session()
 		right = append(right, part{safeLine(t.Title(), 30), 20})
 		if u := s.Usage; u != nil {
 			if u.Size > 0 {
@@ -112,4 +105,29 @@ func money(c acp.Cost) string {
 		return fmt.Sprintf("$%.2f", c.Amount)
 	}
 	return fmt.Sprintf("%.2f %s", c.Amount, safeLine(c.Currency, 8))
+}
+
+// settingParts returns what the status line says of the options of a session: mode, model, and beside that its speed, unless
+// that is off; and the model, or "".
+func settingParts(options []acp.SessionConfigOption) (parts []part, model string) {
+	var speed []part
+	for _, o := range options {
+		switch o.Category {
+		case acpv2.SessionConfigOptionCategoryMode:
+			parts = append(parts, part{optionValue(o), 80})
+		case acpv2.SessionConfigOptionCategoryModel:
+			model = optionValue(o)
+			parts = append(parts, part{model, 70})
+		case acpv2.SessionConfigOptionCategorySpeed:
+			switch k := o.Kind.(type) {
+			case *acpv2.SessionConfigSelect:
+				speed = append(speed, part{optionValue(o), 75})
+			case *acpv2.SessionConfigBoolean:
+				if k.CurrentValue {
+					speed = append(speed, part{safeLine(o.Name, 20), 75})
+				}
+			}
+		}
+	}
+	return append(parts, speed...), model
 }

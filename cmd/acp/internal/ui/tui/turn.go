@@ -384,6 +384,9 @@ func explain(err error) string {
 		if f.RetryAfter > 0 {
 			s += fmt.Sprintf("; try again in %v", f.RetryAfter.Round(time.Second))
 		}
+		if errors.Is(err, acp.ErrTruncated) {
+			s = "the session's history is incomplete: " + s
+		}
 		return s
 	}
 	return err.Error()
