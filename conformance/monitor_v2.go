@@ -68,22 +68,7 @@ func (m *Monitor) askedV2(r *request, p any) bool {
 			m.set(r, s, string(p.ConfigID), "", false, true)
 		}
 	case *acpv2.RequestPermissionRequest:
-		s := m.names(string(p.SessionID))
-		options := make([]optionSeen, len(p.Options))
-		for i, o := range p.Options {
-			options[i] = optionSeen{string(o.OptionID), string(o.Kind), o.Kind.Known()}
-		}
-		switch subject := p.Subject.(type) {
-		case *acpv2.ToolCallPermissionSubject:
-			m.permission(r, s, string(subject.ToolCall.ToolCallID), subject.ToolCall.Title.Or("") != "", options)
-			if s != nil {
-				m.toolV2(s, &subject.ToolCall, true)
-			}
-		case *acpv2.CommandPermissionSubject:
-			m.permission(r, s, string(subject.ToolCallID), false, options)
-		default:
-			m.permission(r, s, "", false, options)
-		}
+		m.permissionV2(r, p)
 	case *acpv2.CancelToolCallRequest:
 		if r.s = m.uses(string(p.SessionID)); r.s != nil {
 			t, ok := r.s.tools.get(string(p.ToolCallID))
@@ -102,6 +87,25 @@ func (m *Monitor) askedV2(r *request, p any) bool {
 		return false
 	}
 	return true
+}
+
+func (m *Monitor) permissionV2(r *request, p *acpv2.RequestPermissionRequest) {
+	s := m.names(string(p.SessionID))
+	options := make([]optionSeen, len(p.Options))
+	for i, o := range p.Options {
+		options[i] = optionSeen{string(o.OptionID), string(o.Kind), o.Kind.Known()}
+	}
+	switch subject := p.Subject.(type) {
+	case *acpv2.ToolCallPermissionSubject:
+		m.permission(r, s, string(subject.ToolCall.ToolCallID), subject.ToolCall.Title.Or("") != "", options)
+		if s != nil {
+			m.toolV2(s, &subject.ToolCall, true)
+		}
+	case *acpv2.CommandPermissionSubject:
+		m.permission(r, s, string(subject.ToolCallID), false, options)
+	default:
+		m.permission(r, s, "", false, options)
+	}
 }
 
 func (m *Monitor) setupV2(servers []acpv2.MCPServer, system *acpv2.SystemPrompt) {

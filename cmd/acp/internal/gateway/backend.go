@@ -432,30 +432,36 @@ func (b *backend) update(ctx context.Context, cs *acp.ClientSession, u *acp.Upda
 	told()
 }
 
+// records reports whether an update is for the log. It notes the event of one that is not.
+func (b *backend) records(child acp.SessionID, u acp.SessionUpdate, event uint64) bool {
+	switch u.(type) {
+	case *acp.IdleStateUpdate:
+		if child == "" {
+			b.stream.idle(event)
+			return false
+		}
+	case acp.StateUpdate: // the turn writes them; those of a subagent are in its parent's updates
+	case *acp.UserMessage, *acp.UserMessageChunk: // prompts have records of their own
+		if child != "" {
+			return true
+		}
+	case *acpv2.PromptSuggestionsUpdate: // nobody prompts a subagent
+		if child == "" {
+			return true
+		}
+	default:
+		return true
+	}
+	b.stream.dropped(event)
+	return false
+}
+
 // record writes an update down. child is the session of the subagent that it is about, or "".
 func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update) {
 	s := b.s
 	event, owner := eventOfUpdate(u), s.owner()
 	kind := kindUpdate
-	switch u.Update.(type) {
-	case *acp.IdleStateUpdate:
-		if child != "" {
-			b.stream.dropped(event)
-			return
-		}
-		b.stream.idle(event)
-		return
-	case acp.StateUpdate:
-		b.stream.dropped(event)
-		return // the turn writes them; those of a subagent are in its parent's updates
-	case *acp.UserMessage, *acp.UserMessageChunk:
-		if child == "" {
-			b.stream.dropped(event)
-			return
-		}
-	}
-	if _, ok := u.Update.(*acpv2.PromptSuggestionsUpdate); ok && child != "" { // nobody prompts a subagent
-		b.stream.dropped(event)
+	if !b.records(child, u.Update, event) {
 		return
 	}
 	own, said := child, b.names.update(child, u, event)
