@@ -56,3 +56,16 @@ func TestLateWords(t *testing.T) {
 		}
 	}
 }
+
+// TestStable: what the protocol has completed is checked without [Options.Experimental].
+func TestStable(t *testing.T) {
+	for _, id := range []string{
+		"client/capability/system-prompt", "agent/draft/system-prompt", "agent/draft/system-prompt-mode", "agent/draft/system-prompt-content",
+		"agent/capability/subagents", "agent/subagent/itself", "agent/subagent/directories", "client/subagent/cancel",
+		"agent/replay/complete", "agent/option/category",
+	} {
+		if r := builtin().byID[id]; r == nil || r.Experimental {
+			t.Errorf("%s is not checked, or is experimental", id)
+		}
+	}
+}
