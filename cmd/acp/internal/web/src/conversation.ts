@@ -79,6 +79,7 @@ export class Conversation {
   private closed = false;
   private joined = false; // this connection is in the session
   private whole = false; // all that was to be sent of the session has arrived
+  private complete = false; // the agent has said that the history which it sends again is
   private joining: Promise<void> = Promise.resolve(); // the last attempt
   private ignoring = false; // what arrives, which is for an earlier conversation of this session
 
@@ -144,6 +145,7 @@ export class Conversation {
       }
       this.loading.value = false;
       this.failed.value = isMissing(err) ? "There is no such session any more, or you may not see it." : reasonOf(err);
+      if (!this.complete && this.window.all.length > 0) this.failed.value = "The history is incomplete: " + this.failed.value;
       for (const s of this.sending.value) if (!s.failed) void this.outbox.change(s.operationId, { failed: this.failed.value });
     }
   }
@@ -175,7 +177,7 @@ export class Conversation {
   private begin() {
     this.epoch++;
     this.look(null); // what was in view is not here any more
-    this.whole = false;
+    this.whole = this.complete = false;
     this.old.value = 0;
     this.position = undefined;
     this.window = new Window();
@@ -195,6 +197,7 @@ export class Conversation {
   // update takes an update of the session.
   update(n: UpdateSessionNotification) {
     if (this.closed || this.ignoring) return;
+    this.complete ||= (n.update.sessionUpdate as string) === "replay_complete";
     if (this.arriving) {
       this.arriving.push(n);
       return;

@@ -405,6 +405,17 @@ globalThis.cases = {
     same(is(200_000, line).startsWith("```\nxx"), true, "code is code still");
   },
 
+  async "a history that breaks off"() {
+    const g = new Gateway(10), talk = g.open();
+    g.halfway = () => { throw new Error("the disk is full"); };
+    await talk.resume();
+    same(talk.failed.value, "The history is incomplete: the disk is full", "what is said");
+    const complete = new Gateway(10, (i) => (i === 4 ? { sessionUpdate: "replay_complete" } : message(i))), other = complete.open();
+    complete.halfway = g.halfway;
+    await other.resume();
+    same(other.failed.value, "the disk is full", "what is said of another failure");
+  },
+
   async "a command that runs for hours"() {
     const g = new Gateway(1), talk = g.open();
     await talk.resume();

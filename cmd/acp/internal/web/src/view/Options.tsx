@@ -6,7 +6,16 @@ import { prose, visible } from "../parts/text";
 export function Options({ talk }: { talk: Conversation }) {
   const list = talk.fold.value.options.value;
   if (list.length === 0) return null;
-  return <div class="agent-options">{list.map((o) => <One key={o.configId} talk={talk} o={o} />)}</div>;
+  return <div class="agent-options">{ordered(list).map((o) => <One key={o.configId} talk={talk} o={o} />)}</div>;
+}
+
+// ordered has the speed beside the model.
+function ordered(list: SessionConfigOption[]): SessionConfigOption[] {
+  const is = (o: SessionConfigOption, category: string) => o.category === category;
+  const at = list.findIndex((o) => is(o, "model"));
+  if (at < 0) return list;
+  const rest = (part: SessionConfigOption[]) => part.filter((o) => !is(o, "speed"));
+  return [...rest(list.slice(0, at + 1)), ...list.filter((o) => is(o, "speed")), ...rest(list.slice(at + 1))];
 }
 
 type Choice = { value: string; name: string };
