@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,6 +25,7 @@ const (
 	maxSecrets = 1000    // that have a mark of their own
 	maxEnvFile = 1 << 20 // bytes of a file with secrets
 	maxOrigins = 1000    // files of which it is known which secrets were in them
+	maxAsked   = 20      // secrets that one question is about
 )
 
 // redact is the proxy that keeps secrets from the agent.
@@ -217,15 +219,16 @@ func (r *redacting) write(ctx context.Context, m *acp.ProxyMessage) error {
 	if len(found) == 0 {
 		return nil
 	}
-	path, asked := filepath.Clean(params.Path), ""
+	path := filepath.Clean(params.Path)
+	var asked []string
 	r.mu.Lock()
 	for _, mark := range found {
-		if !r.origins[path][mark] {
-			asked = mark
+		if !r.origins[path][mark] && !slices.Contains(asked, mark) && len(asked) <= maxAsked {
+			asked = append(asked, mark)
 		}
 	}
 	r.mu.Unlock()
-	if asked != "" {
+	if len(asked) > 0 {
 		if err := r.permitted(ctx, m, &params, asked); err != nil {
 			return err
 		}
@@ -236,20 +239,29 @@ func (r *redacting) write(ctx context.Context, m *acp.ProxyMessage) error {
 	return err
 }
 
-// permitted asks the client whether a secret may be written. An error is the agent's answer.
+// permitted asks the client whether secrets may be written, all of which the question names. An error is the agent's
+// answer.
 func (r *redacting) permitted(
-	ctx context.Context, m *acp.ProxyMessage, w *acpv1.WriteTextFileRequest, mark string,
+	ctx context.Context, m *acp.ProxyMessage, w *acpv1.WriteTextFileRequest, asked []string,
 ) error {
-	reason := "the file has not had the secret " + mark + ", and the user has not permitted to write it there"
+	what, each := "secret", "the secret it stands for"
+	if len(asked) > 1 {
+		what, each = "secrets", "the secrets they stand for"
+	}
+	list := strings.Join(asked, ", ")
+	reason := "the file has not had the " + what + " " + list + ", and the user has not permitted to write that there"
+	if len(asked) > maxAsked {
+		reason = fmt.Sprintf("the file would get more than %d secrets that it has not had; write it in parts", maxAsked)
+	}
 	refused := jsonrpc.Errorf(jsonrpc.CodeInternalError, "Permission denied").WithData(map[string]string{"reason": reason})
-	if m.Session == nil {
+	if m.Session == nil || len(asked) > maxAsked {
 		return refused
 	}
 	question := map[string]any{
 		"sessionId": w.SessionID,
 		"toolCall": map[string]any{
-			"toolCallId": "acp-redact-" + strings.Trim(mark, "«»"), "kind": "edit", "status": "pending",
-			"title":     "Write " + mark + " as the secret it stands for into " + safetext.Line(w.Path, 300),
+			"toolCallId": "acp-redact-" + strings.Trim(asked[0], "«»"), "kind": "edit", "status": "pending",
+			"title":     "Write " + list + " as " + each + " into " + safetext.Line(w.Path, 300),
 			"locations": []map[string]string{{"path": w.Path}},
 			"content":   []map[string]any{{"type": "diff", "path": w.Path, "newText": w.Content}},
 		},

@@ -177,3 +177,46 @@ func TestRedactLent(t *testing.T) {
 		}
 	}
 }
+
+// TestRedactAsksForAll holds that the question names every secret which its answer lets through, and that a write with
+// more of them than it can name is refused.
+func TestRedactAsksForAll(t *testing.T) {
+	for _, tt := range []struct{ secrets, named int }{{1, 1}, {3, 3}, {maxAsked, maxAsked}, {maxAsked + 1, 0}, {100, 0}} {
+		dir := t.TempDir()
+		var file, values strings.Builder
+		for i := range tt.secrets {
+			fmt.Fprintf(&file, "V%d=value-number-%03d\n", i, i)
+			fmt.Fprintf(&values, "value-number-%03d\n", i)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "env"), []byte(file.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := newPair(t, 1, "/", Env{Dir: dir}, "redact", "--env-file", "env")
+		answer, _ := json.Marshal(map[string]string{"content": values.String() + values.String()})
+		m := p.ask(p.agent, p.client, "fs/read_text_file", `{"sessionId":"s","path":"/w/env"}`, string(answer))
+		var r struct{ Content string }
+		if err := json.Unmarshal(m.Result, &r); err != nil {
+			t.Fatal(err)
+		}
+		b, _ := json.Marshal(map[string]string{"sessionId": "s", "path": "/w/public", "content": r.Content})
+		p.send(p.agent, "fs/write_text_file", string(b))
+		if tt.named == 0 {
+			if m := p.agent.hears(); m.Error == nil || !strings.Contains(m.text, "in parts") {
+				t.Errorf("%d: %s", tt.secrets, m.text)
+			}
+			continue
+		}
+		q := p.client.hears()
+		var params struct{ ToolCall struct{ Title string } }
+		if err := json.Unmarshal(q.Params, &params); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(params.ToolCall.Title, "«secret "); n != tt.named || !strings.HasSuffix(params.ToolCall.Title, " /w/public") {
+			t.Errorf("%d: the title %q names %d", tt.secrets, params.ToolCall.Title, n)
+		}
+		p.client.answers(q, `{"outcome":{"outcome":"selected","optionId":"reject"}}`)
+		if m := p.agent.hears(); m.Error == nil || strings.Count(m.text, "«secret ") != tt.named {
+			t.Errorf("%d: %s", tt.secrets, m.text)
+		}
+	}
+}
