@@ -146,13 +146,11 @@ func (r *redacting) request(ctx context.Context, m *acp.ProxyMessage, next func(
 	if m.Method == acpv1.MethodFSWriteTextFile.Name {
 		err = r.write(ctx, m)
 	} else {
+		if m.Method != acpv1.MethodTerminalCreate.Name {
+			m.Params, err = r.whole(m.Params)
+		}
 		if m.Method == acpv1.MethodFSReadTextFile.Name {
 			path = pathOf(m.Params)
-		}
-		if m.Method == acpv1.MethodTerminalCreate.Name {
-			path = ""
-		} else {
-			m.Params, err = r.whole(m.Params)
 		}
 	}
 	if err != nil {
@@ -185,11 +183,13 @@ func (r *redacting) err(err error) error {
 	return &jsonrpc.Error{Code: said.Code, Message: r.text(said.Message), Data: data}
 }
 
+// pathOf returns the file that a client reads, as it and write read the params: encoding/json would take a member Path
+// for path. If they are wrong, it returns "": the client says what is wrong with them.
 func pathOf(params json.RawMessage) string {
-	var p struct {
-		Path string `json:"path"`
+	var p acpv1.ReadTextFileRequest
+	if p.UnmarshalJSON(params) != nil {
+		return ""
 	}
-	_ = json.Unmarshal(params, &p) // the client says what is wrong with it
 	return filepath.Clean(p.Path)
 }
 

@@ -220,3 +220,41 @@ func TestRedactAsksForAll(t *testing.T) {
 		}
 	}
 }
+
+// TestRedactOrigin holds that the client and the proxy agree on which file an agent has read: nobody can have a file
+// that never had a secret taken for one that had it.
+func TestRedactOrigin(t *testing.T) {
+	t.Setenv("DEPLOY_PASS", password)
+	value, _ := json.Marshal("P=" + password)
+	for _, tt := range []struct {
+		read string // params
+		asks bool
+	}{
+		{`{"sessionId":"s","path":"/w/public"}`, false},
+		{`{"sessionId":"s","path":"/w/x/../public"}`, false},
+		{`{"sessionId":"s","path":"/w/env","Path":"/w/public"}`, true},
+		{`{"sessionId":"s","path":"/w/env","PATH":"/w/public"}`, true},
+		{`{"sessionId":"s","path":"/w/env","path":"/w/public","pAth":"/w/public"}`, true},
+		{`{"sessionId":"s","path":"/w/env"}`, true},
+	} {
+		p := newPair(t, 1, "/", Env{}, "redact", "--env", "DEPLOY_PASS")
+		p.send(p.agent, "fs/read_text_file", tt.read)
+		m := p.client.hears()
+		if strings.Count(tt.read, `"path"`) > 1 {
+			p.client.says(fmt.Sprintf(`{"id":%s,"error":{"code":-32602,"message":"Invalid params"}}`, m.ID))
+			p.agent.hears()
+			continue
+		}
+		p.client.answers(m, `{"content":`+string(value)+`}`)
+		m = p.agent.hears()
+		var r struct{ Content string }
+		if err := json.Unmarshal(m.Result, &r); err != nil || !strings.Contains(r.Content, "«secret ") {
+			t.Fatal(m.text, err)
+		}
+		b, _ := json.Marshal(map[string]string{"sessionId": "s", "path": "/w/public", "content": r.Content})
+		p.send(p.agent, "fs/write_text_file", string(b))
+		if m := p.client.hears(); (m.Method == "session/request_permission") != tt.asks {
+			t.Errorf("%s: then the client gets %s", tt.read, m.text)
+		}
+	}
+}
