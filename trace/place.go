@@ -214,8 +214,12 @@ var (
 	harmless = []string{"progresstoken", "pagetoken", "nexttoken", "continuationtoken"}
 )
 
-// secretName reports whether a name is that of a secret: apiKey, X-Api-Key,
-// GITHUB_TOKEN, --client-secret.
+// SecretName reports whether a name is that of a secret, such as apiKey, X-Api-Key,
+// GITHUB_TOKEN or --client-secret: the value of a member, a header, a variable or a flag of that
+// name is what a [Redactor] replaces. It may be called from any goroutine.
+func SecretName(name string) bool { return secretName([]byte(name)) }
+
+// secretName is [SecretName].
 func secretName(name []byte) bool {
 	if len(name) < 5 && len(name) != 0 {
 		return false
@@ -238,8 +242,9 @@ func secretName(name []byte) bool {
 	if len(end) == 0 {
 		return false
 	}
-	// A variable such as OPENAI_KEY. A member called key may be anything.
-	if bytes.HasSuffix(name, []byte("_KEY")) {
+	// A variable such as OPENAI_KEY or NEXT_TOKEN. A member called key may be anything, and
+	// nextToken is harmless.
+	if bytes.HasSuffix(name, []byte("_KEY")) || bytes.HasSuffix(name, []byte("_TOKEN")) {
 		return true
 	}
 	switch end[len(end)-1] {

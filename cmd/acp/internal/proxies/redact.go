@@ -16,7 +16,9 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/withheld"
 	"github.com/goacp/acp/jsonrpc"
+	"github.com/goacp/acp/trace"
 )
 
 // Bounds of the proxy redact.
@@ -67,9 +69,9 @@ settings of MCP servers and logins pass as they are, since they must work.`,
 
 // secretsOf returns the values that are secret.
 func secretsOf(env Env, names, files []string) ([]string, error) {
-	var values []string
+	values := withheld.Of(os.Environ(), nil, nil).Values()
 	for _, v := range os.Environ() {
-		if name, value, _ := strings.Cut(v, "="); isSecretName(name) && len(value) >= minSecret {
+		if name, value, _ := strings.Cut(v, "="); len(value) >= minSecret && trace.SecretName(strings.ToUpper(name)) {
 			values = append(values, value)
 		}
 	}
@@ -99,17 +101,6 @@ func secretsOf(env Env, names, files []string) ([]string, error) {
 		}
 	}
 	return values, nil
-}
-
-// isSecretName reports whether the value of a variable is secret by its name.
-func isSecretName(name string) bool {
-	name = strings.ToUpper(name)
-	for _, word := range []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY"} {
-		if name == word || strings.HasSuffix(name, "_"+word) {
-			return true
-		}
-	}
-	return false
 }
 
 // A redacting is the proxy for one client.

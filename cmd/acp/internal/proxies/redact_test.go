@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -256,5 +257,25 @@ func TestRedactOrigin(t *testing.T) {
 		if m := p.client.hears(); (m.Method == "session/request_permission") != tt.asks {
 			t.Errorf("%s: then the client gets %s", tt.read, m.text)
 		}
+	}
+}
+
+// TestRedactNames holds which variables of the environment are secret: all that recordings leave out, and the keys of
+// acp itself.
+func TestRedactNames(t *testing.T) {
+	for name, secret := range map[string]bool{
+		"GITHUB_TOKEN": true, "TOKEN": true, "next_token": true, "PAGE_TOKEN": true, "A_SECRET": true, "SECRET": true, "db_password": true,
+		"PGPASSWORD": true, "X_PASSWD": true, "OPENAI_API_KEY": true, "APIKEY": true, "AWS_ACCESS_KEY": true, "AWS_SECRET_ACCESS_KEY": true,
+		"AWS_ACCESS_KEY_ID": true, "SSH_PRIVATE_KEY": true, "OPENAI_KEY": true, "GITHUB_CREDENTIALS": true, "SESSION_COOKIE": true,
+		"KEY_PASSPHRASE": true, "ACP_DB": true, "ACP_STORE_DB": true, "EDITOR": false, "TOKENIZER": false, "MONKEY": false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			const value = "correct-horse-battery"
+			t.Setenv(name, value)
+			values, err := secretsOf(Env{}, nil, nil)
+			if err != nil || slices.Contains(values, value) != secret {
+				t.Errorf("secret: %v, %v", !secret, err)
+			}
+		})
 	}
 }
