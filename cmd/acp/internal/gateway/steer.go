@@ -133,9 +133,15 @@ func (s *session) steer(ctx context.Context, m *steering) (acp.SteerOutcome, uin
 	case !isTaken(outcome):
 		return outcome, 0, nil
 	}
+	if b.forgets(m) { // nothing that the agent has sent was taken for it, and nothing will be
+		if err := b.keepSteered(s.ctx, m); err != nil { // also if the client does not wait any more
+			return outcome, 0, nil // whoever gave the session up has said so
+		}
+	}
 	select {
 	case seq := <-m.written:
 		return outcome, seq, nil
+	case <-ctx.Done():
 	case <-s.ctx.Done():
 	case <-b.ended:
 	}
@@ -149,19 +155,33 @@ func (b *backend) expects(m *steering) {
 	b.steering = append(b.steering, m)
 }
 
-func (b *backend) forgets(m *steering) {
+// forgets reports whether the agent had the message still to come: steered does not return it any more.
+func (b *backend) forgets(m *steering) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.steering = slices.DeleteFunc(b.steering, func(o *steering) bool { return o == m })
+	i := slices.Index(b.steering, m)
+	if i >= 0 {
+		b.steering = slices.Delete(b.steering, i, i+1)
+	}
+	return i >= 0
 }
 
-// steered returns the message of a client that an update says the agent has, once; or nil.
+// steered returns the message of a client that an update says the agent has, once; or nil. The update may be a piece that has
+// all of the message.
 func (b *backend) steered(child acp.SessionID, u *acp.Update) *steering {
-	said, ok := u.Update.(*acp.UserMessage)
-	if !ok || child != "" || u.Replayed {
+	var content []acp.ContentBlock
+	switch said := u.Update.(type) {
+	case *acp.UserMessage:
+		content = said.Content.Or(nil)
+	case *acp.UserMessageChunk:
+		content = []acp.ContentBlock{said.Content}
+	default:
 		return nil
 	}
-	text := textOf(said.Content.Or(nil))
+	if child != "" || u.Replayed {
+		return nil
+	}
+	text := textOf(content)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.steering, func(m *steering) bool { return textOf(m.content) == text })

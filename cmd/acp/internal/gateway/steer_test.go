@@ -158,6 +158,69 @@ func TestSteerUnable(t *testing.T) {
 	}
 }
 
+// TestSteerEchoed: a message that the agent has taken is in the log once, and the request with it ends, however the agent says
+// that it has the message: as a piece of a message, with another text, or not at all.
+func TestSteerEchoed(t *testing.T) {
+	const more = `{"type":"text","text":"more"}`
+	message := func(content string) string {
+		return `{"sessionUpdate":"user_message","messageId":"m","content":[` + content + `]}`
+	}
+	for name, c := range map[string]struct {
+		version int
+		says    []string // by the agent, before it answers
+		content []acp.ContentBlock
+		late    bool // it is known with the answer only that the agent has it
+	}{
+		"nothing":              {1, nil, []acp.ContentBlock{acp.Text("more")}, true},
+		"a piece":              {1, []string{`{"sessionUpdate":"user_message_chunk","content":` + more + `}`}, []acp.ContentBlock{acp.Text("more")}, false},
+		"two pieces":           {1, []string{`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"mo"}}`, `{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"re"}}`}, []acp.ContentBlock{acp.Text("more")}, true},
+		"a piece without":      {1, []string{`{"sessionUpdate":"user_message_chunk","content":` + more + `}`}, []acp.ContentBlock{acp.Text("more"), acp.Text("")}, true},
+		"a piece of version 2": {2, []string{`{"sessionUpdate":"user_message_chunk","messageId":"m","content":` + more + `}`}, []acp.ContentBlock{acp.Text("more")}, false},
+		"a message":            {2, []string{message(more)}, []acp.ContentBlock{acp.Text("more")}, false},
+		"a message without":    {2, []string{message(more)}, []acp.ContentBlock{acp.Text("more"), acp.Text("")}, true},
+		"a message twice":      {2, []string{message(more), message(more)}, []acp.ContentBlock{acp.Text("more")}, false},
+		"another message":      {2, []string{message(`{"type":"text","text":"<user>more</user>"}`)}, []acp.ContentBlock{acp.Text("more")}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			goOn := make(chan struct{})
+			agent := talking(goOn)
+			agent.Steer = func(ctx context.Context, s *acp.AgentSession, _ *acp.SteerRequest) (acp.SteerOutcome, error) {
+				for _, text := range append(slices.Clone(c.says), said(`{"type":"text","text":"heard"}`)) {
+					params := json.RawMessage(fmt.Sprintf(`{"sessionId":%q,"update":%s}`, s.ID(), text))
+					if err := s.Conn().Conn().Notify(ctx, "session/update", params); err != nil {
+						return "", err
+					}
+				}
+				return acp.SteerInjected, nil
+			}
+			r := newRig(t, agent)
+			r.max = c.version
+			first := r.connect(2)
+			s := first.new(t)
+			running := s.Prompt(t.Context(), acp.Text("wait"))
+			first.seen.until(t, "agent: waiting")
+			if outcome, err := s.Steer(t.Context(), c.content...); outcome != acp.SteerInjected || err != nil {
+				t.Fatalf("%q, %v", outcome, err)
+			}
+			close(goOn)
+			if _, err := running.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"user: more", "agent: heard"}
+			if c.late {
+				slices.Reverse(want)
+			}
+			late := r.connect(2)
+			late.load(t, s.ID())
+			for _, o := range []*client{first, late} {
+				if diff := cmp.Diff(want, talk(slices.DeleteFunc(o.seen.until(t, "end: end_turn"), func(s string) bool { return s == "user: wait" }))); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
 // TestSteerRank: what somebody says who may do less than who has begun the turn does not become part of it.
 func TestSteerRank(t *testing.T) {
 	r := newRig(t, taking())
