@@ -143,8 +143,14 @@ func (m *clientSteer) over() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.steering.under = slices.DeleteFunc(s.steering.under, func(o *clientSteer) bool { return o == m })
+	m.stopGivingUp()
+}
+
+// stopGivingUp is called with the session's mu held.
+func (m *clientSteer) stopGivingUp() {
 	if m.giveUp != nil {
 		m.giveUp.Stop()
+		m.giveUp = nil
 	}
 }
 
@@ -219,6 +225,7 @@ func (m *clientSteer) call(ctx context.Context, call func(ctx context.Context, o
 	asking, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
+	m.stopGivingUp() // of an earlier request: this one has its own time
 	if m.cancel = cancel; s.idle() {
 		m.turnEnded()
 	}

@@ -265,6 +265,33 @@ func TestSteerUnanswered(t *testing.T) {
 	}
 }
 
+// TestSteerUnansweredAgain: when one request of Steer is refused after the turn has ended, the next one has the same time,
+// and is given up as well.
+func TestSteerUnansweredAgain(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		steerable(t, version, true, func(t *testing.T, s *ClientSession, a *clientScript, turn clientFrame, _ func() []string) {
+			a.update("session_info_update", `"_meta":{"goose":{"activeRunId":"r1"}}`)
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			got := steerMore(ctx, s)
+			f := a.next(gooseRequest)
+			a.endTurn(version, turn)
+			time.Sleep(s.conn.client.CancelGrace / 2)
+			a.refuse(f, jsonrpc.CodeMethodNotFound, `{}`)
+			a.next(steeringRequest)
+			began := time.Now()
+			if _, err := got(); !errors.Is(err, ErrOutcomeUnknown) || ctx.Err() != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took != s.conn.client.CancelGrace { // in the bubble's time
+				t.Error(took)
+			}
+			a.next("$/cancel_request")
+		})
+	}
+}
+
 // TestSteerCancelled: what is cancelled while it is on its way does not become a prompt.
 func TestSteerCancelled(t *testing.T) {
 	for version := 1; version <= 2; version++ {
