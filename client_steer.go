@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -113,6 +114,7 @@ type clientSteer struct {
 	blocks  []ContentBlock
 	meta    json.RawMessage // of the request
 	text    string
+	joined  string      // the texts of the blocks, one behind the other
 	cancels uint64      // of the session before it
 	sent    atomic.Bool // a request with it is on its way
 
@@ -121,7 +123,8 @@ type clientSteer struct {
 	id    MessageID // that the agent has given it, or ""
 
 	// Guarded by the session's mu:
-	seen   bool // an update has had it
+	seen   bool // updates have had it
+	echo   steerEcho
 	giveUp *time.Timer
 	cancel context.CancelCauseFunc // of the request under way, or nil
 }
@@ -130,7 +133,7 @@ type clientSteer struct {
 var errUnanswered = errors.New("the turn has ended, and the agent does not answer")
 
 func (s *ClientSession) steers(blocks []ContentBlock) *clientSteer {
-	m := &clientSteer{s: s, blocks: blocks, text: blocksText(blocks)}
+	m := &clientSteer{s: s, blocks: blocks, text: blocksText(blocks), joined: joinedText(blocks)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.cancels = s.steering.cancels
@@ -182,17 +185,53 @@ func (m *clientSteer) turnEnded() {
 	}
 }
 
-// see is called with an update of the session, with its mu held.
+// steerEcho is the message of the user's that the agent sends at last.
+type steerEcho struct {
+	id     MessageID
+	text   string // of its blocks, one behind the other, as far as it may be the one that is steered
+	blocks int
+}
+
+// see is called with an update of the session, with its mu held. An agent may send a message whole or in pieces.
 func (m *clientSteer) see(u *Update) {
 	if u.Synthetic || u.Replayed {
 		return
 	}
 	switch v := u.Update.(type) {
 	case *UserMessage:
-		m.seen = m.seen || blocksText(v.Content.Or(nil)) == m.text
+		content := v.Content.Or(nil)
+		m.seen = m.seen || blocksText(content) == m.text && (m.text != "" || len(content) == len(m.blocks))
+		m.echo = steerEcho{id: v.MessageID}
+		m.hear(content...)
 	case *UserMessageChunk:
-		m.seen = m.seen || blocksText([]ContentBlock{v.Content}) == m.text
+		if v.MessageID != m.echo.id {
+			m.echo = steerEcho{id: v.MessageID}
+		}
+		m.hear(v.Content)
 	}
+}
+
+// hear adds to what the agent has sent of a message.
+func (m *clientSteer) hear(content ...ContentBlock) {
+	e := &m.echo
+	e.blocks += len(content)
+	if len(e.text) <= len(m.text) { // what is longer is another one
+		e.text += joinedText(content)
+	}
+	if m.text == "" {
+		m.seen = m.seen || e.text == "" && e.blocks == len(m.blocks)
+	} else {
+		m.seen = m.seen || e.text == m.text || e.text == m.joined
+	}
+}
+
+// joinedText is blocksText without anything between the blocks.
+func joinedText(blocks []ContentBlock) string {
+	var text strings.Builder
+	for i := range blocks {
+		text.WriteString(blocksText(blocks[i : i+1]))
+	}
+	return text.String()
 }
 
 // noticeSteering is called with an update that is not a piece of text, with mu held.

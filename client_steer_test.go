@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -170,6 +171,53 @@ func TestSteerShownOnce(t *testing.T) {
 				a.endTurn(version, turn)
 			})
 		})
+	}
+}
+
+// TestSteerShownInPieces: a message that the agent sends in pieces, of which none is the whole, is shown once; a
+// message that has no text is told from others by how many blocks it has.
+func TestSteerShownInPieces(t *testing.T) {
+	text := func(s string) string { return `"content":{"type":"text","text":"` + s + `"}` }
+	image := `"content":{"type":"image","data":"AA==","mimeType":"image/png"}`
+	picture := &ImageContent{Data: "AA==", MIMEType: "image/png"}
+	for _, tc := range []struct {
+		name   string
+		steer  []ContentBlock
+		chunks []string
+		shown  bool // by the client
+	}{
+		{"one block", []ContentBlock{Text("more of it")}, []string{text("more"), text(" of"), text(" it")}, false},
+		{"a part", []ContentBlock{Text("more of it")}, []string{text("more"), text(" of")}, true},
+		{"another one", []ContentBlock{Text("more of it")}, []string{text("less"), text("more of it")}, true},
+		{"blocks", []ContentBlock{Text("more"), Text("of it")}, []string{text("more"), text("of it")}, false},
+		{"an image", []ContentBlock{picture}, []string{image}, false},
+		{"images", []ContentBlock{picture, picture}, []string{image, image}, false},
+		{"one of two images", []ContentBlock{picture, picture}, []string{image}, true},
+		{"a text for an image", []ContentBlock{picture}, []string{text("more")}, true},
+	} {
+		for version := 1; version <= 2; version++ {
+			t.Run(fmt.Sprintf("%s/v%d", tc.name, version), func(t *testing.T) {
+				steerable(t, version, true, func(t *testing.T, s *ClientSession, a *clientScript, turn clientFrame, seen func() []string) {
+					got := later(func() (SteerOutcome, error) { return s.Steer(t.Context(), tc.steer...) })
+					f := a.next(steeringRequest)
+					for _, chunk := range tc.chunks {
+						if version == 2 {
+							chunk = `"messageId":"u2",` + chunk
+						}
+						a.update("user_message_chunk", chunk)
+					}
+					a.answer(f, `{"outcome":"injected"}`)
+					if _, err := got(); err != nil {
+						t.Fatal(err)
+					}
+					shown := slices.ContainsFunc(seen(), func(u string) bool { return strings.HasPrefix(u, "made-up") })
+					if shown != tc.shown {
+						t.Errorf("shown by the client: %v; all: %q", shown, seen())
+					}
+					a.endTurn(version, turn)
+				})
+			})
+		}
 	}
 }
 
