@@ -18,7 +18,7 @@ func serveProxy(ctx context.Context, p *Proxy, stream jsonrpc.Stream) error {
 	e.bare, e.wrapped = gateToAgent{gate}, gateToClient{gate}
 	e.asked = gate.initialize
 	e.preempt = e.prompts.preempt(gate.preempt)
-	node.held = &e.prompts
+	node.held, node.release = &e.prompts, e.fresh.remove
 	e.start(stream, jsonrpc.Config{Logger: p.Logger})
 	close(e.live)
 	stop := context.AfterFunc(ctx, func() { _ = e.conn.Close() })
