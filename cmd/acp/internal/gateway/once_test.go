@@ -150,9 +150,9 @@ func several() *Gateway {
 }
 
 // TestOnce: clients are sent the same bytes as if each update were encoded for each, whatever it is. From the third one
-// on they share them, in version 2 whatever it is, and in version 1 if it is text.
+// on they share them, in version 2 whatever it is, and in version 1 if it is text there, as a skill is.
 func TestOnce(t *testing.T) {
-	text := []string{"user_message", "agent_message", "agent_thought", "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "content: text", "half", "end"}
+	text := []string{"user_message", "agent_message", "agent_thought", "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "content: text", "content: skill", "half", "end"}
 	for _, s := range scenes(2) {
 		t.Run(s.name, func(t *testing.T) {
 			g := several()
