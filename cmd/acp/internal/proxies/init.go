@@ -2,13 +2,9 @@ package proxies
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/goacp/acp"
 )
-
-// now is the time.
-func now() time.Time { return time.Now() }
 
 // initRequest returns the params of a handshake.
 func initRequest(in *acp.ProxyInit) json.RawMessage {

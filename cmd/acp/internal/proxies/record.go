@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -22,8 +24,10 @@ func record() Kind {
 		Long: `Record what passes between the client and the agent to FILE, which acp trace reads. What
 proxies next to the client change is recorded as they leave it; what those next to the
 agent change, as the client sends it. Secrets are replaced, as acp tap does. If FILE is a
-recording already, the new one is appended to it. Nothing ever waits for the recording: if
-something cannot be written, as on a full disk, it is missing, and a message at the end says so.`,
+recording already, the new one is appended to it. If another session is being recorded to it,
+the process id and perhaps a number are added to the name, and a message says so. Nothing ever
+waits for the recording: if something cannot be written, as on a full disk, it is missing, and
+a message at the end says so.`,
 		Example: "record -o session.acptrace",
 		Flags: func(f *pflag.FlagSet) func(Env) (func() (*Running, error), error) {
 			output := f.StringP("output", "o", "", "record to `FILE`")
@@ -45,11 +49,17 @@ func Record(name, tool string, redact bool, tee func(*trace.Record)) (rec *trace
 	if err != nil {
 		return nil, nil, err
 	}
+	return recordTo(f, tool, redact, tee)
+}
+
+// recordTo is [Record] to a file that is open, and closes it.
+func recordTo(f *os.File, tool string, redact bool, tee func(*trace.Record)) (rec *trace.Recorder, end func() error, err error) {
+	name := f.Name()
 	o := trace.RecorderOptions{Header: trace.Header{Tool: tool}, Tee: tee}
 	if redact {
 		o.Redactor, o.Header.Redacted = new(trace.Redactor), true
 	}
-	o.Header.Started = now()
+	o.Header.Started = time.Now()
 	w, err := trace.Append(f, o.Header)
 	if errors.Is(err, trace.ErrNotTrace) || errors.Is(err, trace.ErrVersion) {
 		return nil, nil, errors.Join(fmt.Errorf("cannot record to %s: %w", name, err), f.Close())
@@ -70,7 +80,14 @@ func Record(name, tool string, redact bool, tee func(*trace.Record)) (rec *trace
 }
 
 func startRecord(env Env, name string, redact bool) (*Running, error) {
-	rec, end, err := Record(name, env.Tool, redact, nil)
+	f, err := file.OpenFree(name)
+	if err != nil {
+		return nil, err
+	}
+	if f.Name() != name {
+		env.note("record", "another session is being recorded to "+name+"; recording to "+f.Name())
+	}
+	rec, end, err := recordTo(f, env.Tool, redact, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -3,12 +3,15 @@ package proxies
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/goacp/acp/cmd/acp/internal/record/file"
 	"github.com/goacp/acp/trace"
 )
 
@@ -93,5 +96,38 @@ func TestRecord(t *testing.T) {
 	}
 	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
 		t.Error(info.Mode(), err)
+	}
+}
+
+// TestRecordSessions holds that each of several sessions at a time has a recording of its own, and that --trace of the
+// conductor, which is one, does not move.
+func TestRecordSessions(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("recordings are not locked there")
+	}
+	dir := t.TempDir()
+	name := filepath.Join(dir, "x.acptrace")
+	var said strings.Builder
+	ready, err := Parse([]string{"record", "-o", "x.acptrace"}, Env{Dir: dir, Stderr: &said})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		r, err := ready.Start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+	}
+	pid := os.Getpid()
+	for _, want := range []string{"x", fmt.Sprintf("x-%d", pid), fmt.Sprintf("x-%d-2", pid)} {
+		want = filepath.Join(dir, want+".acptrace")
+		frames(t, want)
+		if strings.Contains(said.String(), "recording to "+want) != (want != name) {
+			t.Errorf("%s: %s", want, said.String())
+		}
+	}
+	if _, _, err := Record(name, "", false, nil); !errors.Is(err, file.ErrTaken) {
+		t.Error(err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -89,20 +88,13 @@ func (o *Options) openPage(rec *recording, agent string, opts *trace.RecorderOpt
 	fmt.Fprintf(o.App.Err, "acp tap: see the traffic at %s\n", server.URL())
 }
 
-// openFile opens the file to record to. Only its owner can read it. If another tap is recording to
-// the file, openFile adds the process id to the name: editors often start the same command several
-// times.
+// openFile opens the file to record to. Only its owner can read it.
 func (o *Options) openFile(agent string) (*os.File, error) {
 	name, err := o.fileName(agent)
 	if err != nil {
 		return nil, err
 	}
-	f, err := file.OpenLocked(name)
-	if errors.Is(err, file.ErrTaken) {
-		ext := filepath.Ext(name)
-		f, err = file.OpenLocked(strings.TrimSuffix(name, ext) + "-" + strconv.Itoa(os.Getpid()) + ext)
-	}
-	return f, err
+	return file.OpenFree(name)
 }
 
 // fileName returns the name of the file to record to.
