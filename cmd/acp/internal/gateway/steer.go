@@ -166,8 +166,8 @@ func (b *backend) forgets(m *steering) bool {
 	return i >= 0
 }
 
-// steered returns the message of a client that an update says the agent has, once; or nil. The update may be a piece that has
-// all of the message.
+// steered returns the message of a client that an update says the agent has, once; or nil. The update may be a piece that
+// has all of the message.
 func (b *backend) steered(child acp.SessionID, u *acp.Update) *steering {
 	var content []acp.ContentBlock
 	switch said := u.Update.(type) {
