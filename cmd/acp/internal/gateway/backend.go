@@ -440,7 +440,7 @@ func (b *backend) records(child acp.SessionID, u acp.SessionUpdate, event uint64
 			b.stream.idle(event)
 			return false
 		}
-	case acp.StateUpdate: // the turn writes them; those of a subagent are in its parent's updates
+	case acp.StateUpdate, *acpv2.ReplayComplete: // the turn writes states, those of a subagent are in its parent's updates, and clients are replayed the log
 	case *acp.UserMessage, *acp.UserMessageChunk: // prompts have records of their own
 		if child != "" {
 			return true

@@ -459,8 +459,8 @@ var outside = map[string]string{
 	"session_info_update":       "(info)",
 	"usage_update":              "(usage)",
 	"prompt_suggestions_update": "TestSuggestions",
-	"cursor_update":             "no client shows it",
-	"replay_complete":           "the gateway sends its own",
+	"cursor_update":             "TestCursors",
+	"replay_complete":           "TestReplayComplete",
 }
 
 // differs has what clients of a version are shown in another way than the agent of a version has said it, and why.
