@@ -50,3 +50,79 @@ func TestProxySessionPrompts(t *testing.T) {
 		}
 	})
 }
+
+// TestProxyCallsBeforeNext holds that a hook may ask either side before it calls next, and gets the answer, which is in the
+// lane that the hook holds; also if the answer depends on another question.
+func TestProxyCallsBeforeNext(t *testing.T) {
+	const (
+		prompt   = `{"sessionId":"s","prompt":[{"type":"text","text":"go"}]}`
+		ended    = `{"stopReason":"end_turn","messageId":"m"}`
+		options  = `"options":[{"optionId":"y","name":"Y","kind":"allow_once"}]`
+		decision = `{"outcome":{"outcome":"selected","optionId":"y"}}`
+	)
+	question := func(version int) string {
+		if version == 2 {
+			return `{"sessionId":"s","title":"t",` + options + `}`
+		}
+		return `{"sessionId":"s","toolCall":{"toolCallId":"c","title":"t"},` + options + `}`
+	}
+	for _, tc := range []struct {
+		name  string
+		proxy func() *Proxy
+		play  func(r *proxyRig, version int)
+	}{
+		{"a Prompt hook asks the client", func() *Proxy {
+			return &Proxy{Prompt: func(ctx context.Context, p *ProxyPrompt, next func(context.Context) error) error {
+				if err := p.Session.Call(ctx, ToClient, "_ask", map[string]any{"sessionId": "s"}, nil); err != nil {
+					return err
+				}
+				return next(ctx)
+			}}
+		}, func(r *proxyRig, _ int) {
+			id := r.client.call("session/prompt", prompt)
+			r.client.answer(r.client.expect("_ask", ""), `{}`)
+			r.agent.answer(r.agent.expect("session/prompt", ""), ended)
+			r.client.response(id, ended)
+		}},
+		{"a Prompt hook prompts, and the agent asks for a permission", func() *Proxy {
+			return &Proxy{Prompt: func(ctx context.Context, p *ProxyPrompt, next func(context.Context) error) error {
+				if _, err := p.Session.Prompt(ctx, Text("first")); err != nil {
+					return err
+				}
+				return next(ctx)
+			}}
+		}, func(r *proxyRig, version int) {
+			id := r.client.call("session/prompt", prompt)
+			f := r.agent.expect("session/prompt", "")
+			asked := r.agent.call("session/request_permission", question(version))
+			r.client.answer(r.client.expect("session/request_permission", question(version)), decision)
+			r.agent.response(asked, decision)
+			r.agent.answer(f, ended)
+			r.agent.answer(r.agent.expect("session/prompt", ""), ended)
+			r.client.response(id, ended)
+		}},
+		{"a Permission hook asks the agent", func() *Proxy {
+			return &Proxy{Permission: func(ctx context.Context, q *ProxyPermission, next func(context.Context) error) error {
+				if err := q.Session.Call(ctx, ToAgent, "_ask", map[string]any{"sessionId": "s"}, nil); err != nil {
+					return err
+				}
+				return next(ctx)
+			}}
+		}, func(r *proxyRig, version int) {
+			asked := r.agent.call("session/request_permission", question(version))
+			r.agent.answer(r.agent.expect("_ask", ""), `{}`)
+			r.client.answer(r.client.expect("session/request_permission", question(version)), decision)
+			r.agent.response(asked, decision)
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			eachWay(t, func(t *testing.T, change ...func(*Conductor)) {
+				for version := 1; version <= 2; version++ {
+					t.Run(fmt.Sprintf("v%d", version), func(t *testing.T) {
+						tc.play(hookedRig(t, version, tc.proxy(), change...), version)
+					})
+				}
+			})
+		})
+	}
+}

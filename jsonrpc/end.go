@@ -312,7 +312,7 @@ func (c *Conn) drop() {
 				n++
 			}
 		}
-		l.early = 0
+		l.early, l.notes = 0, 0
 	}
 	c.mu.Unlock()
 	if n > 0 {

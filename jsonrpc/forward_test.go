@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 )
@@ -113,6 +114,132 @@ func TestInOrder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestResponsesPassHeld: a request that holds its lane does not hold responses, which its handler may need, also those that
+// arrived while something before it was handled. Notifications hold them as ever, except those to calls made in its handler.
+func TestResponsesPassHeld(t *testing.T) {
+	const (
+		first    = `{"jsonrpc":"2.0","id":1,"method":"first","params":{"sessionId":"a"}}`
+		second   = `{"jsonrpc":"2.0","id":2,"method":"second","params":{"sessionId":"a"}}`
+		note     = `{"jsonrpc":"2.0","method":"note","params":{"sessionId":"a"}}`
+		slow     = `{"jsonrpc":"2.0","method":"slow","params":{"sessionId":"a"}}`
+		response = `{"jsonrpc":"2.0","id":0,"result":{}}`
+	)
+	for _, tc := range []struct {
+		name   string
+		inside bool // the call is made in the handler of the first request
+		slow   bool // a notification before the request is handled until everything has arrived
+		frames []string
+		want   string // what has happened while the request is held
+		end    string // and when it has ended
+	}{
+		{"outside", false, false, []string{first, response}, "[answered]", "[answered]"},
+		{"outside, behind requests", false, false, []string{first, second, response}, "[answered]", "[answered second]"},
+		{"outside, behind a notification", false, false, []string{first, note, response}, "[]", "[note answered]"},
+		{"outside, arrived early", false, true, []string{slow, first, second, response, note}, "[slow answered]", "[slow answered second note]"},
+		{"outside, arrived early behind a notification", false, true, []string{slow, first, note, response}, "[slow]", "[slow note answered]"},
+		{"inside", true, false, []string{first, response}, "[answered]", "[answered]"},
+		{"inside, behind a notification", true, false, []string{first, note, response}, "[answered]", "[answered note]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				seen := []string{}
+				see := func(s string) {
+					mu.Lock()
+					defer mu.Unlock()
+					seen = append(seen, s)
+				}
+				saw := func() string {
+					synctest.Wait()
+					mu.Lock()
+					defer mu.Unlock()
+					return fmt.Sprint(seen)
+				}
+				var c *Conn
+				call := func(ctx context.Context) {
+					var res json.RawMessage
+					if err := c.Call(ctx, "m", json.RawMessage(`{"sessionId":"a"}`), &res); err != nil {
+						t.Error(err)
+					}
+					see("answered")
+				}
+				arrived, free := make(chan struct{}), make(chan struct{})
+				mux := new(Mux)
+				mux.Fallback(func(ctx context.Context, req *Request) (any, error) {
+					if req.Method == "second" {
+						see("second")
+						return nil, nil
+					}
+					if tc.inside {
+						call(ctx)
+					}
+					<-free
+					return nil, nil
+				})
+				mux.FallbackNotification(func(_ context.Context, req *Request) (any, error) {
+					see(req.Method)
+					if req.Method == "slow" {
+						<-arrived
+					}
+					return nil, nil
+				})
+				var peer Stream
+				c, peer = forwarding(t, mux, rawLane)
+				if !tc.inside {
+					go call(t.Context())
+					readFrame(t, peer)
+				}
+				for _, f := range tc.frames {
+					writeFrames(t, peer, f)
+					if f == first && tc.inside {
+						readFrame(t, peer)
+					}
+					synctest.Wait()
+				}
+				close(arrived)
+				if got := saw(); got != tc.want {
+					t.Errorf("while it is held: %s", got)
+				}
+				close(free)
+				if got := saw(); got != tc.end {
+					t.Errorf("in the end: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// TestPassedHolds: what comes after a response that has passed a request waits for the holder of the response as well.
+func TestPassedHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := false
+		free, done := make(chan struct{}), make(chan struct{})
+		mux := new(Mux)
+		mux.Fallback(func(context.Context, *Request) (any, error) { <-free; return nil, nil })
+		mux.FallbackNotification(func(context.Context, *Request) (any, error) { seen = true; return nil, nil })
+		c, peer := forwarding(t, mux, nil)
+		answered := make(chan error, 1)
+		go func() { answered <- c.Call(t.Context(), "m", nil, nil, HoldUntil(done)) }()
+		readFrame(t, peer)
+		writeFrames(t, peer, `{"jsonrpc":"2.0","id":1,"method":"first"}`)
+		synctest.Wait()
+		writeFrames(t, peer, `{"jsonrpc":"2.0","id":0,"result":{}}`, `{"jsonrpc":"2.0","method":"n"}`)
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+		close(free)
+		synctest.Wait()
+		if seen {
+			t.Error("the notification has passed the response")
+		}
+		close(done)
+		synctest.Wait()
+		if !seen {
+			t.Error("the notification is lost")
+		}
+	})
 }
 
 // TestHoldUntil: what comes after a response waits until its holder is done.

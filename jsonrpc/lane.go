@@ -15,11 +15,17 @@ type lane struct {
 	queue   fifo
 	current *entry // the notification whose handler runs
 	early   int    // entries in the queue that may overtake
+
+	held    *entry            // the request whose handler has not called Proceed; nil for none
+	passed  []<-chan struct{} // what HoldUntil says of the responses that have passed it
+	notes   int               // notifications in the queue
+	replies bool              // there may be responses in the queue before the first of them
 }
 
 // notes are notifications in a row of one lane, linked to each other.
 type notes struct {
 	first, last *entry
+	n           int
 	charge      int // of all of them
 }
 
@@ -36,6 +42,7 @@ func (c *Conn) placeNotes(s notes) {
 		l = c.newLane(s.first.Lane)
 	}
 	l.queue.pushAll(s.first, s.last)
+	l.notes += s.n
 	c.room.queued += s.charge
 }
 
@@ -69,6 +76,7 @@ func (c *Conn) enqueue(l *lane, e *entry) {
 	if e.early() {
 		l.early++
 	}
+	l.replies = l.replies || e.kind == kindResponse && l.notes == 0
 }
 
 // placeResponse completes a call, now or after what is queued in its lane. The
@@ -83,6 +91,10 @@ func (c *Conn) placeResponse(cl *call, err error, charge int) {
 	}
 	if l == nil || l.current != nil && c.live(cl.token) && (l.current == cl.token || l.current.calls > 0) {
 		cl.complete(err)
+		return
+	}
+	if l.held != nil && (c.live(cl.token) || l.notes == 0) {
+		l.pass(cl, err)
 		return
 	}
 	if !c.live(cl.token) {
@@ -130,11 +142,13 @@ func (c *Conn) handleLane(l *lane) {
 			c.release(e)
 			if e.state == requestQueued {
 				c.startRequest(e)
-				c.awaitProceed(e)
+				c.awaitProceed(l, e)
 			}
 			continue
 		case kindNotification:
 			l.current = e
+			l.notes--
+			l.replies = true
 			c.work.noting++
 			c.mu.Unlock()
 			if e.text() != nil && again == nil {
@@ -153,18 +167,64 @@ func (c *Conn) handleLane(l *lane) {
 	c.mu.Unlock()
 }
 
-// awaitProceed waits until what comes after a request may be handled: see [Mux.InOrder]. The
-// caller holds c.mu, which awaitProceed releases while it waits.
-func (c *Conn) awaitProceed(e *entry) {
+// awaitProceed waits until what comes after a request may be handled: see [Mux.InOrder]. Its
+// handler may wait for a response meanwhile, or for what somebody does with one: responses
+// pass the request. Notifications are not passed by responses, except by those to calls
+// that were made inside a handler. The caller holds c.mu, which awaitProceed releases
+// while it waits.
+func (c *Conn) awaitProceed(l *lane, e *entry) {
 	if e.in.proceed == nil {
 		return
 	}
+	l.held = e
+	c.passHeld(l)
 	c.mu.Unlock()
 	select {
 	case <-e.in.proceed:
 	case <-e.Done():
 	}
 	c.mu.Lock()
+	l.held = nil
+	for len(l.passed) > 0 {
+		until := l.passed[0]
+		l.passed = l.passed[1:]
+		c.awaitHolder(until)
+	}
+}
+
+// passHeld completes the responses that are queued before the first notification. What it
+// has gone through once it does not go through again. The caller holds c.mu.
+func (c *Conn) passHeld(l *lane) {
+	if !l.replies {
+		return
+	}
+	l.replies = false
+	var rest fifo
+	for l.queue.head != nil && l.queue.head.kind != kindNotification {
+		e := l.queue.pop()
+		if e.kind != kindResponse {
+			rest.push(e)
+			continue
+		}
+		if e.early() {
+			l.early--
+		}
+		c.work.handled++
+		c.release(e)
+		l.pass(e.call(), e.call().err)
+	}
+	if l.queue.head != nil {
+		rest.pushAll(l.queue.head, l.queue.tail)
+	}
+	l.queue = rest
+}
+
+// pass completes a call ahead of what the lane waits for. The caller holds the connection's mu.
+func (l *lane) pass(cl *call, err error) {
+	if cl.until != nil && !cl.gone {
+		l.passed = append(l.passed, cl.until)
+	}
+	cl.complete(err) // it may be used again from now on
 }
 
 // awaitForwarded completes a call, and waits for what [HoldUntil] says. The caller holds
@@ -175,9 +235,14 @@ func (c *Conn) awaitForwarded(cl *call) {
 		until = nil
 	}
 	cl.complete(cl.err) // it may be used again from now on
-	if until == nil {
-		return
+	if until != nil {
+		c.awaitHolder(until)
 	}
+}
+
+// awaitHolder waits for what [HoldUntil] says. The caller holds c.mu, which awaitHolder
+// releases while it waits.
+func (c *Conn) awaitHolder(until <-chan struct{}) {
 	c.mu.Unlock()
 	select {
 	case <-until:

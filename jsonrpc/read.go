@@ -167,9 +167,10 @@ func (r *reader) gather() (awaited bool) {
 			r.gathered = append(r.gathered, notes{first: e})
 		case s != nil && s.last.Lane == e.Lane:
 			s.last.next, s.last = e, e
+			s.n++
 			s.charge += e.charge
 		default:
-			r.gathered = append(r.gathered, notes{e, e, e.charge})
+			r.gathered = append(r.gathered, notes{e, e, 1, e.charge})
 			s = &r.gathered[len(r.gathered)-1]
 		}
 		r.stage[i] = nil
