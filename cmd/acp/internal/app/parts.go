@@ -17,6 +17,7 @@ import (
 	builtin "github.com/goacp/acp/cmd/acp/internal/agent"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/model/catalog"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
@@ -398,6 +399,15 @@ func (a *App) Keys(cfg *config.Config) *withheld.Keys {
 		named = append(named, agent.TokenEnv)
 	}
 	return withheld.Of(environ, named, cfg.Model.PassEnv)
+}
+
+// Launch returns how agents with proxies are started for this program, in its directory.
+func (a *App) Launch() (launch.Options, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return launch.Options{}, err
+	}
+	return launch.Options{Dir: a.Cwd, Stderr: a.Err, Tool: "acp " + a.Version, Environ: a.Keys(cfg).Environ()}, nil
 }
 
 // UseModel sets the language model that the settings name, if they do, and its limits.

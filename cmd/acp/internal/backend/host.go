@@ -36,7 +36,8 @@ type Config struct {
 	// Policy answers permission requests; the Host asks its own questions with a copy. Nil asks
 	// about everything.
 	Policy *acphost.Policy
-	// Environ is the environment of terminals that are lent; nil means that of this process.
+	// Environ is the environment of terminals that are lent, and of the commands of ready-made proxies; nil means that
+	// of this process.
 	Environ []string
 	// Obeys says that the agent applies the Policy itself, as the built-in one does: what it
 	// reports of its tool calls is not compared with the rules.

@@ -94,7 +94,10 @@ func (h *Host) dial(ctx context.Context, env map[string]string, known remembered
 // transport is the way to the agent.
 func (l *link) transport(env map[string]string) (acp.Transport, error) {
 	c := &l.host.cfg
-	t, err := launch.Transport(c.Agent, launch.Options{Dir: c.Cwd, Env: env, Stderr: l.stderr, BuiltIn: c.BuiltIn, Interrupted: l.host.interrupted})
+	t, err := launch.Transport(c.Agent, launch.Options{
+		Dir: c.Cwd, Env: env, Stderr: l.stderr, BuiltIn: c.BuiltIn, Interrupted: l.host.interrupted,
+		Tool: c.Info.Name + " " + c.Info.Version, Environ: c.Environ,
+	})
 	l.local, _ = t.(*acp.InProcessTransport)
 	if err == nil && c.Returns && c.Agent.URL != "" {
 		t = &steady{t, l.host}

@@ -42,6 +42,7 @@ func NewChain(agent roster.Agent, o Options) (*Chain, error) {
 		c.agent = agent.Name
 	}
 	taken := []string{"Client", "Agent", "client", "agent", c.agent} // as recordings name the ends
+	env := proxies.Env{Dir: o.Dir, Stderr: o.Stderr, Tool: o.Tool, Environ: o.Environ}
 	for _, p := range agent.Proxies {
 		one := part{name: p.Name}
 		for n := 2; slices.Contains(taken, one.name); n++ {
@@ -50,7 +51,7 @@ func NewChain(agent roster.Agent, o Options) (*Chain, error) {
 		taken = append(taken, one.name)
 		if p.Ready {
 			var err error
-			if one.ready, err = proxies.Parse(p.Argv, proxies.Env{Dir: o.Dir, Stderr: o.Stderr}); err != nil {
+			if one.ready, err = proxies.Parse(p.Argv, env); err != nil {
 				return nil, &chainError{exitcode.With(exitcode.Usage, err)}
 			}
 		} else {

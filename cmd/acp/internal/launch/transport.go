@@ -24,6 +24,10 @@ type Options struct {
 	Env     map[string]string // added to the agent's own
 	Stderr  io.Writer         // receives what it writes there
 	BuiltIn *acp.Agent        // the built-in agent; required for that one
+	Tool    string            // this program and its version, as recordings of its proxies name it
+	// Environ is the environment of the commands that its ready-made proxies run, without what those must not know;
+	// nil means that of this process, without the keys of acp.
+	Environ []string
 	// Interrupted is called when the network of an agent with a URL fails, and when it works again: see
 	// [acphttp.Transport].
 	Interrupted func(err error)

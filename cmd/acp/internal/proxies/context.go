@@ -36,7 +36,7 @@ func contextKind() Kind {
 		Long: `Add the text of files and the output of commands to the first prompt of each session, or to
 every prompt, and say so in the conversation. Names of files are relative to the directory
 of the session, and must not lead out of it; an absolute name may be anywhere. Commands run
-in that directory for at most 10 seconds, without the keys of acp. What is not text, such as
+in that directory for at most 10 seconds, without the keys of acp and of language models. What is not text, such as
 a picture, is left out, and what is too long is cut; the conversation says that, too.`,
 		Example: "context --file NOTES.md --command 'git status --short'",
 		Flags: func(f *pflag.FlagSet) func(Env) (func() (*Running, error), error) {
@@ -58,7 +58,7 @@ a picture, is left out, and what is too long is cut; the conversation says that,
 				}
 				return func() (*Running, error) {
 					a := &adding{
-						dir: env.Dir, files: *files, commands: *commands, every: *every, most: *most,
+						dir: env.Dir, environ: env.Environ, files: *files, commands: *commands, every: *every, most: *most,
 						done: map[acp.SessionID]bool{},
 					}
 					// With a Session hook the proxy learns of the directories of sessions.
@@ -75,6 +75,7 @@ a picture, is left out, and what is too long is cut; the conversation says that,
 // An adding is the proxy for one client.
 type adding struct {
 	dir             string // of sessions whose own is not known
+	environ         []string
 	files, commands []string
 	every           bool
 	most            int
@@ -139,11 +140,19 @@ func (a *adding) prompt(ctx context.Context, p *acp.ProxyPrompt, next func(conte
 		added = append(added, fmt.Sprintf("%s:\n%s\n%s\n%s", note, fence, strings.TrimSuffix(content, "\n"), fence))
 	}
 	for _, name := range a.files {
+		if left == 0 {
+			add(name, nil, false, nil)
+			continue
+		}
 		data, err := fileIn(dir, name, left)
 		add(name, data[:min(len(data), left)], len(data) > left, err)
 	}
 	for _, command := range a.commands {
-		data, err := outputOf(ctx, dir, command, left)
+		if left == 0 {
+			add("$ "+command, nil, false, nil)
+			continue
+		}
+		data, err := a.outputOf(ctx, dir, command, left)
 		add("$ "+command, data[:min(len(data), left)], len(data) > left, err)
 	}
 	if len(added) > 0 {
@@ -220,11 +229,13 @@ func fileIn(dir, name string, most int) ([]byte, error) {
 
 // outputOf returns the output of a command, or of a long one the first most+1 bytes. Everything that the command has
 // started ends with it.
-func outputOf(ctx context.Context, dir, command string, most int) (data []byte, err error) {
+func (a *adding) outputOf(ctx context.Context, dir, command string, most int) (data []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
-	keyless := withheld.Of(os.Environ(), nil, nil).Environ()
-	c := process.Config{Path: "/bin/sh", Args: []string{"-c", command}, Dir: dir, Env: keyless}
+	c := process.Config{Path: "/bin/sh", Args: []string{"-c", command}, Dir: dir, Env: a.environ}
+	if c.Env == nil {
+		c.Env = withheld.Of(os.Environ(), nil, nil).Environ()
+	}
 	if runtime.GOOS == "windows" {
 		c.Path, c.Args = "cmd", []string{"/c", command}
 	}

@@ -86,8 +86,27 @@ func TestContext(t *testing.T) {
 			p.client.hears()
 		}
 	}
+	// What there is no room for is not read, and does not run.
+	ran := filepath.Join(dir, "ran")
+	p := newPair(t, 1, dir, Env{}, "context", "--file", "huge", "--file", "none", "--command", "touch "+ran, "--max-bytes", "2")
+	p.agent.answers(p.prompt("s", "["+text("x")+"]"), `{"stopReason":"end_turn"}`)
+	if said := p.client.hears(); strings.Count(said.text, " was left out: there is no room for more") != 2 {
+		t.Error(said.text)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a command runs for nothing")
+	}
+	p.client.hears()
+	// The environment is the one that is given.
+	p = newPair(t, 1, dir, Env{Environ: []string{"A=b"}}, "context", "--command", `echo "[$A$ACP_TOKEN$HOME]"`)
+	m := p.prompt("s", "["+text("x")+"]")
+	if !strings.Contains(m.text, "[b]") {
+		t.Error(m.text)
+	}
+	p.agent.answers(m, `{"stopReason":"end_turn"}`)
+	p.client.hears()
 	// With --every, and in each session.
-	p := newPair(t, 2, dir, Env{}, "context", "--every", "--file", "a.txt")
+	p = newPair(t, 2, dir, Env{}, "context", "--every", "--file", "a.txt")
 	p.open("t", dir)
 	for _, session := range []string{"s", "s", "t"} {
 		m := p.prompt(session, "["+text("x")+"]")

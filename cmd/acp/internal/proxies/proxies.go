@@ -21,6 +21,8 @@ type Env struct {
 	Dir    string    // which names of files are relative to
 	Stderr io.Writer // gets lines for the user; nil discards them
 	Tool   string    // the program and its version, for recordings
+	// Environ is the environment of commands that a proxy runs; nil means that of this process, without the keys of acp.
+	Environ []string
 }
 
 // file returns the file that a flag names.

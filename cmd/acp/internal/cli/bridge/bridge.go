@@ -112,7 +112,10 @@ func Run(ctx context.Context, o *Options) error {
 		agent.Protocol = o.AgentProtocol
 	}
 	b := &acp.Bridge{Logger: a.Logger, ClientVersions: [2]int{o.ClientProtocol, o.ClientProtocol}, AgentVersions: [2]int{agent.Protocol, agent.Protocol}}
-	to := launch.Options{Dir: a.Cwd, Stderr: a.Err}
+	to, err := a.Launch()
+	if err != nil {
+		return err
+	}
 	if agent.Builtin {
 		if to.BuiltIn, err = a.BuiltIn(ctx); err != nil {
 			return err

@@ -180,7 +180,10 @@ func Run(ctx context.Context, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	to := launch.Options{Dir: a.Cwd, Stderr: a.Err}
+	to, err := a.Launch()
+	if err != nil {
+		return err
+	}
 	if agent.Builtin {
 		if to.BuiltIn, err = a.BuiltIn(ctx); err != nil {
 			return err

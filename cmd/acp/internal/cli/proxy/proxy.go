@@ -41,7 +41,11 @@ func newKind(a *app.App, k proxies.Kind) *cobra.Command {
 	}
 	check := k.Flags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		start, err := check(proxies.Env{Dir: a.Cwd, Stderr: a.Err, Tool: "acp " + a.Version})
+		to, err := a.Launch()
+		if err != nil {
+			return err
+		}
+		start, err := check(proxies.Env{Dir: to.Dir, Stderr: to.Stderr, Tool: to.Tool, Environ: to.Environ})
 		if err != nil {
 			return exitcode.With(exitcode.Usage, err)
 		}

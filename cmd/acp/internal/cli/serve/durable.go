@@ -24,7 +24,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/identity"
 	"github.com/goacp/acp/cmd/acp/internal/identity/audit"
 	"github.com/goacp/acp/cmd/acp/internal/isolate"
-	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/notify"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/serve"
@@ -112,9 +111,13 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 					return nil, err
 				}
 			}
-			return d.tenants.start(ctx, start, cwd, launch.Options{Dir: cwd, Env: traceEnv(ctx), Stderr: serve.Lines(func(line string) {
-				o.said(name, line)
-			}), BuiltIn: builtIn})
+			to, err := a.Launch()
+			if err != nil {
+				return nil, err
+			}
+			to.Dir, to.Env, to.BuiltIn = cwd, traceEnv(ctx), builtIn
+			to.Stderr = serve.Lines(func(line string) { o.said(name, line) })
+			return d.tenants.start(ctx, start, cwd, to)
 		},
 	}
 	cfg.Who, cfg.Failed, cfg.Extend = who, o.failed, d.extend()

@@ -241,7 +241,11 @@ func (o *Options) behind(agent roster.Agent, builtIn *acp.Agent) (func(context.C
 	if len(agent.Proxies) == 0 {
 		return builtIn.Serve, nil
 	}
-	chain, err := launch.NewChain(agent, launch.Options{Dir: o.App.Cwd, Stderr: o.App.Err})
+	to, err := o.App.Launch()
+	if err != nil {
+		return nil, err
+	}
+	chain, err := launch.NewChain(agent, to)
 	if err != nil {
 		return nil, err
 	}
