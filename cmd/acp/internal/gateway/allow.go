@@ -172,14 +172,16 @@ func (g *Gateway) allowSession(ctx context.Context, who *Who, agent string, dirs
 	return g.allowBytes(ctx, p, who.User)
 }
 
-// allowPrompt returns why a client may not send a prompt to a session, or nil.
-func (g *Gateway) allowPrompt(ctx context.Context, who *Who) error {
+// allowPrompt returns why a client may not send a prompt to a session, or nil. paid says that the prompt was counted before.
+func (g *Gateway) allowPrompt(ctx context.Context, who *Who, paid bool) error {
 	p := g.policy(who.User, who.Groups)
 	if p == nil {
 		return nil
 	}
-	if err := p.Prompt(); err != nil {
-		return err
+	if !paid {
+		if err := p.Prompt(); err != nil {
+			return err
+		}
 	}
 	if who.owner != who.User {
 		p = g.policy(who.owner, nil)

@@ -129,7 +129,7 @@ func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
 	}
 	p, err := w.here(ctx)
 	if err == nil {
-		err = g.allowPrompt(ctx, &who)
+		err = g.allowPrompt(ctx, &who, w.paid.Swap(false))
 	}
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func (g *Gateway) steer(ctx context.Context, as *acp.AgentSession, r *acp.SteerR
 	}
 	p, err := w.here(ctx)
 	if err == nil {
-		err = g.allowPrompt(ctx, &who)
+		err = g.allowPrompt(ctx, &who, false)
 	}
 	if err != nil {
 		return "", err
@@ -58,11 +58,14 @@ func (g *Gateway) steer(ctx context.Context, as *acp.AgentSession, r *acp.SteerR
 	}
 	switch {
 	case isMoving(err), errors.Is(err, jsonrpc.ErrMethodNotFound), acp.SteerRefused(err), err == nil && outcome == acp.SteerQueued:
+		w.paid.Store(true)
 		return "", jsonrpc.MethodNotFound(methodSteering)
 	case err != nil:
 		return "", unkept(err)
-	case outcome == acp.SteerPromptRequired && r.Begin:
-		return acp.SteerFailed, nil // no turn begins without a prompt, whose end the client would not learn
+	case outcome == acp.SteerPromptRequired:
+		if w.paid.Store(true); r.Begin {
+			return acp.SteerFailed, nil // no turn begins without a prompt, whose end the client would not learn
+		}
 	case seq > 0:
 		err = w.reached(ctx, seq, nil) // in version 2 the client would show it twice otherwise
 	}

@@ -221,6 +221,62 @@ func TestSteerEchoed(t *testing.T) {
 	}
 }
 
+// TestSteerCounted: a message counts as one prompt, whether it is steered, or the client sends it as a prompt since it could
+// not be.
+func TestSteerCounted(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		agent   *acp.Agent
+		steered acp.SteerOutcome // what becomes of a message while a turn runs
+	}{
+		{"steered", taking(), acp.SteerInjected},
+		{"queued", &acp.Agent{Prompt: taking().Prompt}, acp.SteerQueued},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mine := &rights{prompts: 9}
+			r := newRig(t, tt.agent)
+			r.g.cfg.Policy = func(string, []string) Policy { return mine }
+			c := r.connect(2)
+			s := c.new(t)
+			left := func(want int) {
+				t.Helper()
+				mine.mu.Lock()
+				defer mine.mu.Unlock()
+				if mine.prompts != want {
+					t.Errorf("%d prompts are left, want %d", mine.prompts, want)
+				}
+			}
+			steer := func(text string, want acp.SteerOutcome) {
+				t.Helper()
+				if outcome, err := s.Steer(t.Context(), acp.Text(text)); outcome != want || err != nil {
+					t.Fatalf("%s: %q, %v", text, outcome, err)
+				}
+			}
+			for range 3 { // each of them is counted, and the prompt in their place is not
+				steer("go", acp.SteerPromptRequired)
+			}
+			left(6)
+			running := s.Prompt(t.Context(), acp.Text("go"))
+			c.seen.until(t, "agent: began")
+			left(6)
+			steer("stop", tt.steered)
+			left(5)
+			if tt.steered == acp.SteerQueued {
+				next := s.Prompt(t.Context(), acp.Text("stop"))
+				queued(r.g.session(string(s.ID())), 2)
+				left(5)
+				if err := s.Cancel(t.Context()); err != nil {
+					t.Error(err)
+				}
+				_, _ = next.Wait()
+			}
+			if _, err := running.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestSteerRank: what somebody says who may do less than who has begun the turn does not become part of it.
 func TestSteerRank(t *testing.T) {
 	r := newRig(t, taking())

@@ -48,6 +48,7 @@ type watcher struct {
 	own      []*ownTurn    // prompts of the client that are not answered, in order of arrival
 	sent     uint64        // the last record the client was sent
 	advanced notice        // that sent changes
+	paid     atomic.Bool   // a message that the client could not steer was counted: its next prompt is not
 	endings
 	gap gap
 }
