@@ -74,7 +74,7 @@ func TestHistory(t *testing.T) {
 			c.load(t, s.ID())
 			var want []string
 			for _, u := range w.updates(t, n) {
-				if u.Position != "" && !strings.Contains(u.Update, "state_update") {
+				if u.Position != "" && !strings.Contains(u.Update, "state_update") && !strings.Contains(u.Update, "replay_complete") {
 					want = append(want, u.Update)
 				}
 			}

@@ -66,7 +66,7 @@ var verbs = []verb{
 	{"session/delete", `{"sessionId":"S"}`, RolePrompter, RoleOwner},
 
 	{"auth/login", `{}`, "-", "-"}, {"auth/logout", `{}`, "-", "-"}, {"auth/status", `{}`, "-", "-"}, {"authenticate", `{}`, "-", "-"}, {"logout", `{}`, "-", "-"},
-	{"providers/list", `{}`, "-", "-"}, {"providers/set", `{}`, "-", "-"}, {"providers/disable", `{}`, "-", "-"},
+	{"session/options", `{"cwd":"D"}`, "-", "-"}, {"providers/list", `{}`, "-", "-"}, {"providers/set", `{}`, "-", "-"}, {"providers/disable", `{}`, "-", "-"},
 	{"mcp/message", `{}`, "-", "-"}, {"terminal/cancel", `{}`, "-", "-"}, {"tool_call/cancel", `{}`, "-", "-"},
 	{"document/didOpen", `{}`, "-", "-"}, {"document/didChange", `{}`, "-", "-"}, {"document/didClose", `{}`, "-", "-"},
 	{"document/didFocus", `{}`, "-", "-"}, {"document/didSave", `{}`, "-", "-"},
