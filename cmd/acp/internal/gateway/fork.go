@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
@@ -35,6 +36,9 @@ func (g *Gateway) forkSession(ctx context.Context, as *acp.AgentSession, from ac
 	m, err := metaOf(as.Meta())
 	if err != nil {
 		return err
+	}
+	if atCursor(ctx) {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cursorId: a gateway forks a session at its end, or at a position that _meta says")
 	}
 	_, info, err := g.lookUp(ctx, from)
 	if err != nil {
@@ -90,6 +94,21 @@ func (g *Gateway) forkSession(ctx context.Context, as *acp.AgentSession, from ac
 	as.SetAnswerMeta(ownmeta.Of(map[string]any{"cursor": last, "forked": f.at}))
 	pos, forget := g.position(as)
 	return g.lendOn(as, m.Lend, g.join(ctx, p, id, as, last, pos, forget))
+}
+
+// atCursor reports whether a client asks for a fork at a cursor of the agent, which alone knows where that is.
+func atCursor(ctx context.Context) bool {
+	q := jsonrpc.RequestFrom(ctx)
+	if q == nil {
+		return false
+	}
+	switch r := q.Params.(type) {
+	case *acpv1.ForkSessionRequest:
+		return r.CursorID != ""
+	case *acpv2.ForkSessionRequest:
+		return r.CursorID != ""
+	}
+	return false
 }
 
 // asked returns what a client asks for a session that is new, with an agent.

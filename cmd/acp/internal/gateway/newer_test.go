@@ -3,6 +3,8 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // watching has a client note what is said of its updates.
@@ -143,6 +146,21 @@ func TestCursors(t *testing.T) {
 			if diff := cmp.Diff(c.want, n.until(t, "message 1.n")); diff != "" {
 				t.Errorf("%s, %d: %s", name, i, diff)
 			}
+		}
+	}
+}
+
+// TestForkAtCursor: a fork at a cursor of the agent is refused: it would be one of the whole session.
+func TestForkAtCursor(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		r := newRig(t, talking(nil))
+		c := r.connect(version)
+		s := c.new(t)
+		say(t, s, "one")
+		params := json.RawMessage(fmt.Sprintf(`{"sessionId":%q,"cwd":"/project","mcpServers":[],"cursorId":"c"}`, s.ID()))
+		err := c.conn.Conn().Call(t.Context(), "session/fork", params, nil)
+		if refused, ok := errors.AsType[*jsonrpc.Error](err); !ok || refused.Code != jsonrpc.CodeInvalidParams {
+			t.Errorf("version %d: %v", version, err)
 		}
 	}
 }
