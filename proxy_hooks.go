@@ -14,7 +14,7 @@ import (
 
 // prompt runs the Prompt hook.
 func (n *proxyNode) prompt(ctx context.Context, m proxied) (json.RawMessage, error) {
-	m.hooked = true
+	m.holds()
 	p, err := n.readPrompt(m)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (n *proxyNode) writePrompt(p *ProxyPrompt, was, meta json.RawMessage) (json
 
 // permission runs the Permission hook.
 func (n *proxyNode) permission(ctx context.Context, m proxied) (json.RawMessage, error) {
-	m.hooked = true
+	m.holds()
 	q, err := n.readPermission(m)
 	if err != nil {
 		return nil, err

@@ -185,7 +185,7 @@ func (n *proxyNode) answerOf(in *ProxyInit, result json.RawMessage) (json.RawMes
 
 // open handles a request that opens a session.
 func (n *proxyNode) open(ctx context.Context, m proxied) (json.RawMessage, error) {
-	m.hooked = true
+	m.holds()
 	s := &ProxySession{node: n, of: n.state.Load()}
 	params := m.raw()
 	opening, err := n.readOpening(m.method, params)

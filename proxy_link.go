@@ -47,6 +47,15 @@ func (m *proxied) passedOn() {
 	}
 }
 
+// holds notes that a hook stands around a request. It may wait for the peer's answers, which
+// the request must not hold back.
+func (m *proxied) holds() {
+	m.hooked = true
+	if m.req != nil {
+		m.req.LetReplies()
+	}
+}
+
 // A proxyLink takes messages in one direction of a chain.
 type proxyLink interface {
 	request(ctx context.Context, m proxied) (json.RawMessage, error)

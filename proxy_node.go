@@ -280,7 +280,7 @@ func (n *proxyNode) requestHook(ctx context.Context, m proxied, to ProxyDirectio
 
 func (n *proxyNode) requestHooked(ctx context.Context, m proxied, to ProxyDirection) (json.RawMessage, error) {
 	link := n.link(to)
-	m.hooked = true
+	m.holds()
 	pm := &ProxyMessage{Method: m.method, Direction: to, Session: n.session(m.session), Params: m.raw()}
 	_, err := n.hooked(ctx, m.method, func(ctx context.Context) (err error) {
 		m.params, m.checked = &pm.Params, false

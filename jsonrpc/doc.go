@@ -203,7 +203,7 @@
 //     apart.
 //   - [SendIf], [Notification.NotifyIf] and [ErrNotSent] decide whether a message
 //     is sent when its turn comes.
-//   - [Mux.InOrder], [Mux.Direct], [DirectHandler], [HoldUntil], [KeepError] and
-//     [RawError] are for forwarding what one connection receives to another one, in
+//   - [Mux.InOrder], [Request.LetReplies], [Mux.Direct], [DirectHandler], [HoldUntil],
+//     [KeepError] and [RawError] are for forwarding what one connection receives to another one, in
 //     order and unchanged.
 package jsonrpc

@@ -116,7 +116,7 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// TestResponsesPassHeld: a request that holds its lane does not hold responses, which its handler may need, also those that
+// TestResponsesPassHeld: a request that holds its lane does not hold responses once its handler says so, also those that
 // arrived while something before it was handled. Notifications hold them as ever, except those to calls made in its handler.
 func TestResponsesPassHeld(t *testing.T) {
 	const (
@@ -129,18 +129,20 @@ func TestResponsesPassHeld(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		inside bool // the call is made in the handler of the first request
+		strict bool // the handler does not let responses pass
 		slow   bool // a notification before the request is handled until everything has arrived
 		frames []string
 		want   string // what has happened while the request is held
 		end    string // and when it has ended
 	}{
-		{"outside", false, false, []string{first, response}, "[answered]", "[answered]"},
-		{"outside, behind requests", false, false, []string{first, second, response}, "[answered]", "[answered second]"},
-		{"outside, behind a notification", false, false, []string{first, note, response}, "[]", "[note answered]"},
-		{"outside, arrived early", false, true, []string{slow, first, second, response, note}, "[slow answered]", "[slow answered second note]"},
-		{"outside, arrived early behind a notification", false, true, []string{slow, first, note, response}, "[slow]", "[slow note answered]"},
-		{"inside", true, false, []string{first, response}, "[answered]", "[answered]"},
-		{"inside, behind a notification", true, false, []string{first, note, response}, "[answered]", "[answered note]"},
+		{"outside", false, false, false, []string{first, response}, "[answered]", "[answered]"},
+		{"strict", false, true, false, []string{first, response}, "[]", "[answered]"},
+		{"outside, behind requests", false, false, false, []string{first, second, response}, "[answered]", "[answered second]"},
+		{"outside, behind a notification", false, false, false, []string{first, note, response}, "[]", "[note answered]"},
+		{"outside, arrived early", false, false, true, []string{slow, first, second, response, note}, "[slow answered]", "[slow answered second note]"},
+		{"outside, arrived early behind a notification", false, false, true, []string{slow, first, note, response}, "[slow]", "[slow note answered]"},
+		{"inside", true, false, false, []string{first, response}, "[answered]", "[answered]"},
+		{"inside, behind a notification", true, false, false, []string{first, note, response}, "[answered]", "[answered note]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -174,6 +176,8 @@ func TestResponsesPassHeld(t *testing.T) {
 					}
 					if tc.inside {
 						call(ctx)
+					} else if !tc.strict {
+						req.LetReplies()
 					}
 					<-free
 					return nil, nil
@@ -217,7 +221,7 @@ func TestPassedHolds(t *testing.T) {
 		seen := false
 		free, done := make(chan struct{}), make(chan struct{})
 		mux := new(Mux)
-		mux.Fallback(func(context.Context, *Request) (any, error) { <-free; return nil, nil })
+		mux.Fallback(func(_ context.Context, req *Request) (any, error) { req.LetReplies(); <-free; return nil, nil })
 		mux.FallbackNotification(func(context.Context, *Request) (any, error) { seen = true; return nil, nil })
 		c, peer := forwarding(t, mux, nil)
 		answered := make(chan error, 1)

@@ -93,7 +93,7 @@ func (c *Conn) placeResponse(cl *call, err error, charge int) {
 		cl.complete(err)
 		return
 	}
-	if l.held != nil && (c.live(cl.token) || l.notes == 0) {
+	if l.held != nil && (l.held == cl.token && c.live(cl.token) || l.held.in.passable && l.notes == 0) {
 		l.pass(cl, err)
 		return
 	}
@@ -167,17 +167,13 @@ func (c *Conn) handleLane(l *lane) {
 	c.mu.Unlock()
 }
 
-// awaitProceed waits until what comes after a request may be handled: see [Mux.InOrder]. Its
-// handler may wait for a response meanwhile, or for what somebody does with one: responses
-// pass the request. Notifications are not passed by responses, except by those to calls
-// that were made inside a handler. The caller holds c.mu, which awaitProceed releases
-// while it waits.
+// awaitProceed waits until what comes after a request may be handled: see [Mux.InOrder] and
+// [Request.LetReplies]. The caller holds c.mu, which awaitProceed releases while it waits.
 func (c *Conn) awaitProceed(l *lane, e *entry) {
 	if e.in.proceed == nil {
 		return
 	}
 	l.held = e
-	c.passHeld(l)
 	c.mu.Unlock()
 	select {
 	case <-e.in.proceed:

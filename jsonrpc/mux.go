@@ -22,8 +22,7 @@ type Mux struct {
 	// InOrder is for protocol layers. It has the handlers of requests start in the
 	// order of their lane: what comes after a request waits until its handler calls
 	// [Request.Proceed] or returns, or its context is done. So messages can be forwarded
-	// in order. Responses do not wait for such a request, whose handler may need them; a
-	// response passes notifications only if the call was made inside a handler.
+	// in order. A handler that may need a response first calls [Request.LetReplies].
 	// Requests that arrive while a notification handler of their lane waits in a call
 	// do not wait for that handler.
 	InOrder bool

@@ -151,6 +151,24 @@ func (r *Request) Proceed() {
 	}
 }
 
+// LetReplies is for protocol layers. The handler of an incoming request that [Mux.InOrder]
+// holds in its place calls it before it waits for something that may depend on the peer:
+// from then on responses pass the request. They still do not pass notifications. A
+// response to a call that was made inside the handler passes in any case. Any goroutine
+// may call LetReplies. For other messages it does nothing.
+func (r *Request) LetReplies() {
+	if r.in == nil || r.in.proceed == nil {
+		return
+	}
+	c := r.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.in.passable = true
+	if l := c.work.lanes[r.Lane]; l != nil && l.held == &r.in.entry {
+		c.passHeld(l)
+	}
+}
+
 // Continue is for protocol layers. The handler of an incoming request calls it,
 // before it returns, to declare work that continues after the answer, for methods
 // whose answer only says that something has begun. A connection that ends waits
@@ -230,6 +248,7 @@ type inbound struct {
 	onDone   func(cause error) // see Request.OnDone; nil once it was taken
 	proceed  chan struct{}     // closed by letGo, see Request.Proceed; nil unless the lane waits
 	letGo    sync.Once
+	passable bool             // see Request.LetReplies; guarded by the connection's mu
 	ctx      ondemand.Context // most handlers answer without asking for it
 }
 
