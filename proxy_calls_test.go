@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/goacp/acp/jsonrpc"
@@ -125,4 +126,50 @@ func TestProxyCallsBeforeNext(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestProxyCancelledEarly holds that the end of a turn reaches the Prompt hook of a prompt that had arrived, but waited for
+// another one.
+func TestProxyCancelledEarly(t *testing.T) {
+	eachWay(t, func(t *testing.T, change ...func(*Conductor)) {
+		for _, behind := range []int{0, 1} { // proxies that are components in front of it
+			t.Run(fmt.Sprintf("behind %d", behind), func(t *testing.T) {
+				entered, free := make(chan struct{}, 1), make(chan struct{})
+				hooks := 0
+				r := hookedRig(t, 1, &Proxy{Prompt: func(ctx context.Context, p *ProxyPrompt, next func(context.Context) error) error {
+					if hooks++; hooks == 1 {
+						entered <- struct{}{}
+						<-free
+					} else if hooks == 2 && ctx.Err() == nil {
+						t.Error("the hook does not learn of the end of its turn")
+					}
+					return next(ctx)
+				}}, append(change, func(c *Conductor) {
+					for range behind {
+						front := &Conductor{Proxies: []Component{{Proxy: new(Proxy)}}}
+						asServed(front)
+						c.Proxies = append(front.Proxies, c.Proxies...)
+					}
+				})...)
+				const prompt = `{"sessionId":"s","prompt":[{"type":"text","text":"go"}]}`
+				const cancelled, ended = `"stopReason":"cancelled"`, `{"stopReason":"end_turn"}`
+				ids := []string{r.client.call("session/prompt", prompt), r.client.call("session/prompt", prompt)}
+				<-entered
+				r.client.notify("session/cancel", `{"sessionId":"s"}`)
+				other := r.client.call("_other", `{"sessionId":"t"}`)
+				r.agent.answer(r.agent.expect("_other", ""), `{}`) // by now the cancellation has arrived
+				r.client.response(other, `{}`)
+				close(free)
+				for _, id := range ids {
+					if f := r.client.read(); string(f.ID) != id || !strings.Contains(string(f.Result), cancelled) {
+						t.Errorf("answered with %s", &f)
+					}
+				}
+				r.agent.expect("session/cancel", "")
+				id := r.client.call("session/prompt", prompt) // is another turn
+				r.agent.answer(r.agent.expect("session/prompt", ""), ended)
+				r.client.response(id, ended)
+			})
+		}
+	})
 }

@@ -25,7 +25,7 @@ func (n *proxyNode) prompt(ctx context.Context, m proxied) (json.RawMessage, err
 		return nil, err
 	}
 	var result json.RawMessage
-	hookCtx, held := n.held.add(ctx, m.session)
+	hookCtx, held := n.held.add(ctx, m.session, m.req)
 	defer n.held.remove(m.session, held)
 	called, err := n.hooked(hookCtx, m.method, func(ctx context.Context) error {
 		if n.held.pass(held, true) {

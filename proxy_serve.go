@@ -106,10 +106,27 @@ func (g gateToClient) request(ctx context.Context, m proxied) (json.RawMessage, 
 func (g gateToClient) notify(ctx context.Context, m proxied) error { return g.toClient.notify(ctx, m) }
 
 // heldPrompts are the Prompt hooks that run, by session, so that the end of a turn
-// reaches them. The zero value is ready for use.
+// reaches them, also those that begin later with a prompt that had arrived. The zero
+// value is ready for use.
 type heldPrompts struct {
-	mu sync.Mutex
-	m  map[string][]*heldPrompt
+	mu      sync.Mutex
+	m       map[string][]*heldPrompt
+	arrived map[*jsonrpc.Request]bool // prompts without an answer: whether the turn was cancelled
+}
+
+// arrive enters a prompt. The reader calls it in wire order.
+func (h *heldPrompts) arrive(req *jsonrpc.Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.arrived == nil {
+		h.arrived = map[*jsonrpc.Request]bool{}
+	}
+	h.arrived[req] = false
+	context.AfterFunc(req.Context(), func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.arrived, req)
+	})
 }
 
 // heldPrompt is a Prompt hook that runs. While it is in next its context is not
@@ -120,11 +137,14 @@ type heldPrompt struct {
 	cancelled bool
 }
 
-func (h *heldPrompts) add(ctx context.Context, session string) (context.Context, *heldPrompt) {
+func (h *heldPrompts) add(ctx context.Context, session string, req *jsonrpc.Request) (context.Context, *heldPrompt) {
 	p := new(heldPrompt)
 	ctx, p.cancel = context.WithCancelCause(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if p.cancelled = h.arrived[req]; p.cancelled {
+		p.cancel(ErrCancelled)
+	}
 	if h.m == nil {
 		h.m = map[string][]*heldPrompt{}
 	}
@@ -166,6 +186,11 @@ func (h *heldPrompts) pass(p *heldPrompt, passed bool) (cancelled bool) {
 func (h *heldPrompts) end(session string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for req := range h.arrived {
+		if sessionOfLane(req.Lane) == session {
+			h.arrived[req] = true
+		}
+	}
 	for _, p := range h.m[session] {
 		p.cancelled = true
 		if !p.passed {
@@ -174,12 +199,20 @@ func (h *heldPrompts) end(session string) {
 	}
 }
 
+// see notes what a message to the agent means for the hooks.
+func (h *heldPrompts) see(req *jsonrpc.Request, method string) {
+	switch {
+	case method == acpv2.MethodSessionPrompt.Name && !req.IsNotification():
+		h.arrive(req)
+	case method == acpv2.NotificationSessionCancel.Name && req.IsNotification():
+		h.end(sessionOfLane(req.Lane))
+	}
+}
+
 // preempt is Config.Preempt of a connection whose bare messages go to the agent.
 func (h *heldPrompts) preempt(next func(*jsonrpc.Request) error) func(*jsonrpc.Request) error {
 	return func(req *jsonrpc.Request) error {
-		if req.IsNotification() && req.Method == acpv2.NotificationSessionCancel.Name {
-			h.end(sessionOfLane(req.Lane))
-		}
+		h.see(req, req.Method)
 		if next != nil {
 			return next(req)
 		}
@@ -191,13 +224,16 @@ func (h *heldPrompts) preempt(next func(*jsonrpc.Request) error) func(*jsonrpc.R
 // agent.
 func preemptWrapped(h *heldPrompts) func(*jsonrpc.Request) error {
 	return func(req *jsonrpc.Request) error {
-		raw, ok := req.Params.(*json.RawMessage)
-		if !ok || req.Method != methodProxySuccessor && req.Method != methodOldProxySuccessor {
+		if req.Method != methodProxySuccessor && req.Method != methodOldProxySuccessor {
 			return nil
 		}
-		var o proxyOpened
-		if o.open(*raw); o.method == acpv2.NotificationSessionCancel.Name {
-			h.end(sessionOfLane(req.Lane))
+		switch p := req.Params.(type) {
+		case *acpv2.ProxySuccessorRequest:
+			h.see(req, p.Method)
+		case *json.RawMessage:
+			var o proxyOpened
+			o.open(*p)
+			h.see(req, o.method)
 		}
 		return nil
 	}
