@@ -134,12 +134,12 @@ func TestProxyCancelledEarly(t *testing.T) {
 	eachWay(t, func(t *testing.T, change ...func(*Conductor)) {
 		for _, behind := range []int{0, 1} { // proxies that are components in front of it
 			t.Run(fmt.Sprintf("behind %d", behind), func(t *testing.T) {
-				entered, free := make(chan struct{}, 1), make(chan struct{})
+				entered := make(chan struct{}, 1)
 				hooks := 0
 				r := hookedRig(t, 1, &Proxy{Prompt: func(ctx context.Context, p *ProxyPrompt, next func(context.Context) error) error {
 					if hooks++; hooks == 1 {
 						entered <- struct{}{}
-						<-free
+						<-ctx.Done() // the cancellation has arrived
 					} else if hooks == 2 && ctx.Err() == nil {
 						t.Error("the hook does not learn of the end of its turn")
 					}
@@ -156,10 +156,6 @@ func TestProxyCancelledEarly(t *testing.T) {
 				ids := []string{r.client.call("session/prompt", prompt), r.client.call("session/prompt", prompt)}
 				<-entered
 				r.client.notify("session/cancel", `{"sessionId":"s"}`)
-				other := r.client.call("_other", `{"sessionId":"t"}`)
-				r.agent.answer(r.agent.expect("_other", ""), `{}`) // by now the cancellation has arrived
-				r.client.response(other, `{}`)
-				close(free)
 				for _, id := range ids {
 					if f := r.client.read(); string(f.ID) != id || !strings.Contains(string(f.Result), cancelled) {
 						t.Errorf("answered with %s", &f)
@@ -172,4 +168,47 @@ func TestProxyCancelledEarly(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestProxySessionFails holds that nothing is left of a session that was not opened: its MCP servers end, and its updates
+// are not sent.
+func TestProxySessionFails(t *testing.T) {
+	for name, after := range map[string]bool{"before next": false, "after next": true} {
+		t.Run(name, func(t *testing.T) {
+			bridged, stopped := 0, 0
+			r := hookedRig(t, 1, &Proxy{
+				MCP: []ProxyMCP{{Name: "tools"}},
+				BridgeMCP: func(context.Context, *ProxyBridge) (MCPServer, func(), error) {
+					bridged++
+					return &MCPServerStdio{Name: "tools", Command: "/tools"}, func() { stopped++ }, nil
+				},
+				Session: func(ctx context.Context, s *ProxySession, next func(context.Context) error) error {
+					if err := s.Update(ctx, &AgentMessageChunk{MessageID: "m", Content: Text("early")}); err == nil {
+						t.Error("an update of a session without an id")
+					}
+					if after {
+						if err := next(ctx); err != nil {
+							return err
+						}
+						if err := s.Update(ctx, &AgentMessageChunk{MessageID: "m", Content: Text("early")}); err != nil {
+							t.Error(err)
+						}
+					}
+					return jsonrpc.Errorf(-7, "no")
+				},
+			})
+			id := r.client.call("session/new", `{"cwd":"/","mcpServers":[]}`)
+			if after {
+				r.agent.answer(r.agent.expect("session/new", ""), `{"sessionId":"s"}`)
+			}
+			if e := r.client.failure(id); e.Code != -7 {
+				t.Errorf("answered with %v", e)
+			}
+			if after != (bridged == 1) || stopped != bridged {
+				t.Errorf("%d bridges, of which %d were stopped", bridged, stopped)
+			}
+			r.agent.notify("_last", `{"sessionId":"s"}`)
+			r.client.expect("_last", "")
+		})
+	}
 }

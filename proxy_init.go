@@ -184,7 +184,7 @@ func (n *proxyNode) answerOf(in *ProxyInit, result json.RawMessage) (json.RawMes
 }
 
 // open handles a request that opens a session.
-func (n *proxyNode) open(ctx context.Context, m proxied) (json.RawMessage, error) {
+func (n *proxyNode) open(ctx context.Context, m proxied) (_ json.RawMessage, err error) {
 	m.holds()
 	s := &ProxySession{node: n, of: n.state.Load()}
 	params := m.raw()
@@ -204,8 +204,10 @@ func (n *proxyNode) open(ctx context.Context, m proxied) (json.RawMessage, error
 	s.opening = opening
 	s.mu.Unlock()
 	before := *opening
+	var called, passed bool
 	var result json.RawMessage
 	pass := func(ctx context.Context) error {
+		passed = true
 		changed, err := n.writeOpening(params, &before, opening)
 		if err == nil {
 			changed, err = n.mcp.declare(ctx, s, opening, changed)
@@ -215,7 +217,6 @@ func (n *proxyNode) open(ctx context.Context, m proxied) (json.RawMessage, error
 		}
 		m.params, m.checked = &changed, false
 		if result, err = n.down.request(ctx, m); err != nil {
-			n.mcp.undeclare(s)
 			return err
 		}
 		if s.ID() == "" {
@@ -228,11 +229,17 @@ func (n *proxyNode) open(ctx context.Context, m proxied) (json.RawMessage, error
 		}
 		return nil
 	}
+	defer func() {
+		if err != nil && passed { // the client does not know the session
+			n.mcp.undeclare(s)
+			s.updates.drop()
+		}
+	}()
 	if n.p.Session == nil {
 		err = pass(ctx)
 		return result, err
 	}
-	called, err := n.hooked(ctx, m.method, pass, func(ctx context.Context, next func(context.Context) error) error {
+	called, err = n.hooked(ctx, m.method, pass, func(ctx context.Context, next func(context.Context) error) error {
 		return n.p.Session(ctx, s, next)
 	})
 	if err == nil && !called {

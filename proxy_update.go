@@ -56,8 +56,18 @@ func (u *proxyUpdates) hold(req *jsonrpc.Request, s *ProxySession) {
 	})
 }
 
+// drop forgets what was kept for a session that was not opened.
+func (u *proxyUpdates) drop() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.early = nil
+}
+
 // send is ProxySession.Update.
 func (u *proxyUpdates) send(ctx context.Context, s *ProxySession, v SessionUpdate) error {
+	if s.ID() == "" {
+		return errors.New("acp: an update for a session that has no id yet: call next first")
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	list, err := u.encode(s, v)
