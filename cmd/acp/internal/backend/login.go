@@ -139,6 +139,22 @@ func (h *Host) loginFor(ctx context.Context, cause error) error {
 			}
 			id = chosen
 		}
+		return h.login(ctx, id, cause)
+	}
+	// The setting names a method. What an agent describes runs only when the user has seen it.
+	if i := slices.IndexFunc(methods, func(m acp.AuthMethod) bool { return Describe(m).ID == id }); i >= 0 {
+		if run := h.describe(methods[i]).Command(); run != "" {
+			choose := h.cfg.Front.ChooseLogin
+			if choose == nil {
+				return fail("%s would run %s, which needs your consent", labels(methods[i:i+1]), run)
+			}
+			switch chosen, err := choose(ctx, h.Conn().Agent(), methods[i:i+1]); {
+			case err != nil:
+				return err
+			case chosen != id:
+				return fail("")
+			}
+		}
 	}
 	return h.login(ctx, id, cause)
 }

@@ -73,6 +73,32 @@ func TestLogin(t *testing.T) {
 		{"a command in the metadata, not chosen", "needs-described", func(t *testing.T, c *Config) {
 			c.Front.RunInTerminal = func(context.Context, *exec.Cmd) error { t.Error("it runs"); return nil }
 		}, "", "run acp auth login child"},
+		{"a command in the metadata, which the settings name", "needs-described", func(t *testing.T, c *Config) {
+			asked := false
+			c.Agent.Auth = "setup"
+			c.Front.RunInTerminal = func(ctx context.Context, cmd *exec.Cmd) error {
+				if !asked {
+					t.Error("it runs without a question")
+				}
+				return cmd.Run()
+			}
+			c.Front.ChooseLogin = func(_ context.Context, _ acp.Implementation, methods []acp.AuthMethod) (acp.AuthMethodID, error) {
+				asked = true
+				if len(methods) != 1 || !strings.HasPrefix(Describe(methods[0]).Command(), "X=1 ") {
+					t.Errorf("%d methods, %+v", len(methods), methods)
+				}
+				return "setup", nil
+			}
+		}, "heard hi with ", ""},
+		{"a command in the metadata, which the settings name and the user refuses", "needs-described", func(t *testing.T, c *Config) {
+			c.Agent.Auth = "setup"
+			c.Front.RunInTerminal = func(context.Context, *exec.Cmd) error { t.Error("it runs"); return nil }
+			c.Front.ChooseLogin = func(context.Context, acp.Implementation, []acp.AuthMethod) (acp.AuthMethodID, error) { return "", nil }
+		}, "", "run acp auth login child"},
+		{"a command in the metadata, which the settings name, and nobody to ask", "needs-described", func(t *testing.T, c *Config) {
+			c.Agent.Auth = "setup"
+			c.Front.RunInTerminal = func(context.Context, *exec.Cmd) error { t.Error("it runs"); return nil }
+		}, "", "setup (Set up) would run X=1 "},
 		{"terminal, at the prompt, kept", "needs-terminal at-prompt keeps", func(_ *testing.T, c *Config) {
 			c.Front.RunInTerminal = runHere
 			c.Agent.Auth = "setup"
@@ -178,6 +204,10 @@ func TestLoginCommand(t *testing.T) {
 		{`{"terminal-auth":{"command":"/bin/claude","args":["--cli","auth login"],"label":"Login"}}`, `/bin/claude --cli 'auth login'`},
 		{`{"terminal-auth":{"command":"a\u001b[31m\nb"}}`, `'a\u{1b}[31m\u{a}b'`},
 		{`{"terminal-auth":{"command":"a","args":["` + strings.Repeat("x", maxLogin) + `"]}}`, ""},
+		{`{"terminal-auth":{"command":"a","args":["` + strings.Repeat("x", maxLogin-2) + `"]}}`, "a " + strings.Repeat("x", maxLogin-2)},
+		{`{"terminal-auth":{"command":"a","args":["` + strings.Repeat(`\u0001`, maxLogin/4) + `","b"]}}`, ""},
+		{`{"terminal-auth":{"command":"a","env":{"PATH":"/tmp/x:/bin","LD_PRELOAD":"a b"}}}`, `'LD_PRELOAD=a b' PATH=/tmp/x:/bin a`},
+		{`{"terminal-auth":{"command":"a","env":{"X":"` + strings.Repeat("y", maxLogin) + `"}}}`, ""},
 		{`{"terminal-auth":{"command":"a","env":{"A=B":"x"}}}`, ""},
 		{`{"terminal-auth":{"command":7}}`, ""}, {`{"terminal-auth":true}`, ""}, {`{"terminal-auth":{"args":["x"]}}`, ""}, {`{}`, ""}, {``, ""}, {`[`, ""},
 	} {

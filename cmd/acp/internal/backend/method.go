@@ -3,6 +3,9 @@ package backend
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/goacp/acp"
@@ -44,16 +47,27 @@ type Login struct {
 	Env     map[string]string
 }
 
-// Command returns the command line that the user's terminal runs, for people, or "".
+// Command returns the command line that the user's terminal runs, for people, or "". It begins with the
+// variables that are set, since some of them, such as PATH, say what runs. It is whole.
 func (d Method) Command() string {
 	if d.Run == nil {
 		return ""
 	}
-	return safetext.VisibleLine(roster.Join(append([]string{d.Run.Command}, d.Run.Args...)), maxLogin)
+	return d.Run.line()
 }
 
-// maxLogin bounds the command line of a login, in bytes. A longer one cannot be shown whole,
-// so it is not run.
+// line returns the command line of a login as it is shown.
+func (l *Login) line() string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
+		words = append(words, name+"="+l.Env[name])
+	}
+	words = append(append(words, l.Command), l.Args...)
+	return safetext.VisibleLine(roster.Join(words), math.MaxInt)
+}
+
+// maxLogin bounds the command line of a login as it is shown, in bytes. A longer one cannot be shown
+// whole, so it is not run.
 const maxLogin = 1000
 
 // loginOf reads terminal-auth in the metadata of a method, as agents of version 1 give it to
@@ -71,7 +85,7 @@ func loginOf(meta json.RawMessage) *Login {
 	}
 	size := len(run.Command)
 	for _, s := range run.Args {
-		size += len(s) + len(" ''")
+		size += len(s) + len(" ")
 	}
 	for k, v := range run.Env {
 		size += len(k) + len(v)
@@ -79,7 +93,7 @@ func loginOf(meta json.RawMessage) *Login {
 			return nil
 		}
 	}
-	if size > maxLogin/2 {
+	if size > maxLogin || len(run.line()) > maxLogin {
 		return nil
 	}
 	return run

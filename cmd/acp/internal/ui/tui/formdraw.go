@@ -365,6 +365,6 @@ func newLoginPicker(l *login) *picker {
 		l.reply(id)
 		return nil
 	})
-	p.of, p.quit = l, func() { l.reply("") }
+	p.of, p.quit, p.whole = l, func() { l.reply("") }, true
 	return p
 }

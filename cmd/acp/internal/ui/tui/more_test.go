@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -390,6 +391,16 @@ func TestLogin(t *testing.T) {
 	if id := <-l.answer; id != "t" {
 		t.Errorf("chose %q", id)
 	}
+}
+
+// TestLoginWhole holds that the longest command which is run can be read to its end before it is chosen.
+func TestLoginWhole(t *testing.T) {
+	r := newRig(t, 80, 24, nil)
+	meta := `{"terminal-auth":{"command":"a","args":["` + strings.Repeat("x", 980) + `","the-end"],"env":{"PATH":"/tmp"}}}`
+	r.send(loginMsg{&login{methods: []acp.AuthMethod{
+		&acpv2.AuthMethodAgent{MethodID: "a", Name: "By hand", Meta: json.RawMessage(meta)},
+	}, answer: make(chan acp.AuthMethodID, 1)}})
+	r.wants("runs PATH=/tmp a", "the-end")
 }
 
 // FuzzKeys has the model draw whatever is typed, at whatever size.

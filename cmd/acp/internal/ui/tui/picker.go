@@ -27,6 +27,7 @@ type picker struct {
 	empty string // shown if there are no items
 	items []item
 	of    any  // identifies the request that the picker belongs to
+	whole bool // the item at the cursor has all the lines that it needs, if there is room
 	exact bool // matches contain what is typed, and keep their order
 	base  int  // how many items there are without those of more
 	// more, if not nil, finds further items for what is typed. It may take time.
@@ -193,6 +194,9 @@ func (p *picker) draw(m *model, width, height int) ([]string, *tea.Position) {
 		most := 1
 		if i == p.at {
 			most = min(4, max(1, room/2))
+			if p.whole {
+				most = room
+			}
 		}
 		for _, l := range p.drawItem(st, it, i == p.at, width, most) {
 			rows = append(rows, row{l, i})
