@@ -198,7 +198,7 @@ func (f *failed) ReadFrame() (jsonrpc.Frame, error) { return jsonrpc.Frame{}, f.
 func (f *failed) WriteFrame([]byte) error { return f.err }
 
 // Conducted returns the arguments that make this program a conductor with the proxies of an agent, which
-// argv starts.
+// argv starts. An agent with a URL is reached there.
 func Conducted(agent roster.Agent, dir string, argv ...string) ([]string, error) {
 	if err := agent.ProxyErr(); err != nil {
 		return nil, err
@@ -216,6 +216,9 @@ func Conducted(agent roster.Agent, dir string, argv ...string) ([]string, error)
 			p.Argv = append([]string{file}, p.Argv[1:]...) // a word would be taken for a name
 		}
 		args = append(args, p.String())
+	}
+	if agent.URL != "" {
+		return append(args, "--agent", agent.URL), nil
 	}
 	return append(append(args, "--"), argv...), nil
 }
