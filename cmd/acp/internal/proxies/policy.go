@@ -142,12 +142,16 @@ func (g *guarded) ask(ctx context.Context, m *acp.ProxyMessage, question []byte)
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
 	}
-	if err := json.Unmarshal(question, &q); err != nil || m.Session == nil {
+	if err := json.Unmarshal(question, &q); err != nil {
 		return jsonrpc.ErrInternal
 	}
 	answer := map[string]any{"jsonrpc": "2.0", "id": q.ID}
 	var result json.RawMessage
-	if err := m.Session.Call(ctx, acp.ToClient, q.Method, q.Params, &result); err != nil {
+	var err error = jsonrpc.ErrInternal // without a session nobody can be asked, and the guard must not wait
+	if m.Session != nil {
+		err = m.Session.Call(ctx, acp.ToClient, q.Method, q.Params, &result)
+	}
+	if err != nil {
 		answer["error"] = map[string]any{"code": jsonrpc.CodeInternalError, "message": "Internal error"}
 	} else {
 		answer["result"] = result

@@ -1,11 +1,18 @@
 package proxies
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/record/hop"
+	"github.com/goacp/acp/cmd/acp/internal/record/tap"
 )
 
 // TestPolicy tries to get round the rules.
@@ -106,6 +113,36 @@ func TestPolicyPermission(t *testing.T) {
 	p.send(p.agent, "fs/write_text_file", fmt.Sprintf(`{"sessionId":"s","path":%q,"content":"x"}`, dir+"/.env"))
 	if m := p.agent.hears(); m.Error == nil {
 		t.Error(m.text)
+	}
+}
+
+// TestPolicyAsksNobody holds that a question which cannot be asked is settled: the guard does not keep it.
+func TestPolicyAsksNobody(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "rules.json"), []byte(`{"version":1,"rules":[{"effect":"ask","kinds":["edit"]}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := config.ReadRules(config.Permissions{Policy: "rules.json"}, dir).Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &guarded{guard: tap.NewGuard(p, acphost.TerminalCommand, nil)}
+	raw := func(format string, args ...any) json.RawMessage { return fmt.Appendf(nil, format, args...) }
+	g.fromClient(hop.Request(1, "initialize", raw(`{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true}}}`)))
+	g.fromAgent(hop.Answer(1, raw(`{"protocolVersion":1}`), nil))
+	g.fromClient(hop.Request(2, "session/new", raw(`{"cwd":%q,"mcpServers":[]}`, dir)))
+	g.fromAgent(hop.Answer(2, raw(`{"sessionId":"s"}`), nil))
+	v := g.fromAgent(hop.Request(3, "fs/write_text_file", raw(`{"sessionId":"s","path":%q,"content":"x"}`, filepath.Join(dir, "a"))))
+	var q struct{ ID string }
+	if err := json.Unmarshal(v.Ask, &q); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.ask(t.Context(), &acp.ProxyMessage{}, v.Ask); err == nil {
+		t.Error("permitted by nobody")
+	}
+	answer := raw(`{"jsonrpc":"2.0","id":%q,"result":{"outcome":{"outcome":"selected","optionId":"allow"}}}`, q.ID)
+	if is, _, _ := g.guard.Settle(answer); is {
+		t.Error("the guard still waits")
 	}
 }
 
