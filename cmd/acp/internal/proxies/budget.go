@@ -51,7 +51,7 @@ different currencies are bounded each by itself.`,
 				return func() (*Running, error) {
 					b := &budgeted{
 						tokens: float64(*tokens), cost: *cost, finish: *finish, spent: map[string]float64{},
-						meters: map[acp.SessionID]*meter{}, running: map[*acp.ProxySession]int{},
+						meters: map[acp.SessionID]meter{}, running: map[*acp.ProxySession]int{},
 					}
 					p := &acp.Proxy{Name: "budget", Prompt: b.prompt, Update: b.update, Request: b.request}
 					return &Running{Proxy: p}, nil
@@ -74,7 +74,7 @@ type budgeted struct {
 
 	mu      sync.Mutex
 	spent   map[string]float64 // by currency, and tokens
-	meters  map[acp.SessionID]*meter
+	meters  map[acp.SessionID]meter
 	noticed bool
 	over    string // what is used up
 	running map[*acp.ProxySession]int
@@ -100,20 +100,14 @@ func (b *budgeted) prompt(ctx context.Context, p *acp.ProxyPrompt, next func(con
 		return p.Say(ctx, "[budget] "+over+": the prompt was not sent.")
 	}
 	err := next(ctx)
-	b.ended(p.Session, p.Session.Version() == 1 || err != nil)
+	if p.Session.Version() == 1 || err != nil { // in version 2 a prompt is answered before the turn ends
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.running[p.Session]--; b.running[p.Session] <= 0 {
+			delete(b.running, p.Session)
+		}
+	}
 	return err
-}
-
-// ended notes the end of a turn. In version 2 a prompt is answered before.
-func (b *budgeted) ended(s *acp.ProxySession, now bool) {
-	if !now {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.running[s]--; b.running[s] <= 0 {
-		delete(b.running, s)
-	}
 }
 
 // request refuses what would start or steer a turn in another way.
@@ -143,7 +137,11 @@ func (b *budgeted) update(ctx context.Context, s *acp.ProxySession, u acp.Update
 			_ = running.Cancel(ctx) // its turn ends as the user's own cancelling would end it
 		}
 	case *acpv2.IdleStateUpdate:
-		b.ended(s, s.Version() != 1)
+		if s.Version() != 1 { // of all prompts that the session has got since
+			b.mu.Lock()
+			delete(b.running, s)
+			b.mu.Unlock()
+		}
 	}
 	return []acp.Update{u}, nil
 }
@@ -158,12 +156,12 @@ func (b *budgeted) count(s *acp.ProxySession, u *acp.UsageUpdate) (notice string
 	}
 	m := b.meters[id]
 	if m == nil {
-		m = &meter{}
+		m = meter{}
 		b.meters[id] = m
 	}
-	b.grow(*m, unitTokens, float64(u.Used))
+	b.grow(m, unitTokens, float64(u.Used))
 	if cost, ok := u.Cost.Get(); ok && !math.IsNaN(cost.Amount) {
-		b.grow(*m, strings.ToUpper(safetext.Line(cost.Currency, 20)), cost.Amount)
+		b.grow(m, strings.ToUpper(safetext.Line(cost.Currency, 20)), cost.Amount)
 	}
 	for _, unit := range slices.Sorted(maps.Keys(b.spent)) {
 		limit, spent := b.limit(unit), b.spent[unit]

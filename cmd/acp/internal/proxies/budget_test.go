@@ -69,6 +69,26 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestBudgetIdle holds that a session which is idle is not cancelled, however many prompts it has got before.
+func TestBudgetIdle(t *testing.T) {
+	p := newPair(t, 2, "/", Env{}, "budget", "--tokens", "1000")
+	for range 2 {
+		p.agent.answers(p.prompt("s", "["+text("a")+"]"), `{"messageId":"m"}`)
+		p.client.hears()
+	}
+	p.update("s", `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}`)
+	p.client.hears()
+	p.update("s", usage(1000, ""))
+	p.client.hears()
+	p.send(p.client, "session/close", `{"sessionId":"s"}`)
+	m := p.agent.hears()
+	if m.Method != "session/close" {
+		t.Error(m.text)
+	}
+	p.agent.answers(m, `{}`)
+	p.client.hears()
+}
+
 // TestBudgetParallel holds that everything that runs is cancelled, and that nothing begins any more.
 func TestBudgetParallel(t *testing.T) {
 	p := newPair(t, 1, "/", Env{}, "budget", "--tokens", "1000")
