@@ -63,7 +63,7 @@ var layers = map[string][]string{
 	"cli/connect":            {"app", "exitcode", "launch", "relay", "remote", "safetext"},
 	"cli/sessions":           {"app", "at", "backend", "exitcode", "gateway", "history", "launch", "ownmeta", "roster", "safetext", "store", "ui/export"},
 	"cli/tap":                {"app", "config", "exitcode", "filelock", "launch", "record/file", "record/page", "record/tap", "safetext", "serve"},
-	"cli/trace":              {"app", "exitcode", "record/file", "record/frame", "record/page", "record/summary", "roster", "safetext", "store", "ui/export"},
+	"cli/trace":              {"app", "exitcode", "record/file", "record/frame", "record/hop", "record/page", "record/summary", "roster", "safetext", "store", "ui/export"},
 	"cli/version":            {"app"},
 	"config":                 {"exitcode", "filelock", "shellline"},
 	"engine":                 {},

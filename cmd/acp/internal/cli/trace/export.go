@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/record/file"
 	"github.com/goacp/acp/cmd/acp/internal/record/frame"
+	"github.com/goacp/acp/cmd/acp/internal/record/hop"
 	"github.com/goacp/acp/trace"
 )
 
@@ -22,8 +23,8 @@ const asConductor = "conductor"
 
 // Names of the components of a chain, as that conductor writes them.
 const (
-	clientName = "Client"
-	agentName  = "Agent"
+	clientName = hop.Client
+	agentName  = hop.Agent
 	proxyName  = "Proxy(%d)"
 )
 
@@ -237,7 +238,7 @@ func (x *exporter) event(rec *trace.Record) *exported {
 				break
 			}
 		}
-		if len(x.open) < maxOpen {
+		if len(e.ID) <= file.MaxID && len(x.open) < maxOpen {
 			x.open[key] = &openCall{ev.From, ev.To, ev.ID}
 		}
 	}

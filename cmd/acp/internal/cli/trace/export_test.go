@@ -13,6 +13,8 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/record/file"
+	"github.com/goacp/acp/trace"
 )
 
 // exportOf returns the events that a recording is exported as, and what was said of it.
@@ -167,4 +169,15 @@ func FuzzExport(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestExportLongID: of a request with a very long id nothing is kept.
+func TestExportLongID(t *testing.T) {
+	for _, tt := range []struct{ size, kept int }{{file.MaxID, 1}, {file.MaxID + 1, 0}} {
+		x := &exporter{peer: agentName, open: map[openKey]*openCall{}}
+		frame := `{"jsonrpc":"2.0","id":` + strings.Repeat("1", tt.size) + `,"method":"session/prompt","params":{}}`
+		if ev := x.event(&trace.Record{Kind: trace.Frame, Dir: trace.ToAgent, Data: []byte(frame)}); ev == nil || len(x.open) != tt.kept {
+			t.Errorf("%d bytes: %d are kept", tt.size, len(x.open))
+		}
+	}
 }

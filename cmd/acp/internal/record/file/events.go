@@ -134,7 +134,7 @@ func (e *events) ofTools(v *event, hop trace.Hop) bool {
 	}
 	switch v.Type {
 	case "request":
-		if mcp && len(e.tools) < maxTools {
+		if mcp && len(v.ID) <= MaxID && len(e.tools) < maxTools {
 			e.tools[key(v.From)] = true
 		}
 	case "response":

@@ -16,6 +16,8 @@ import (
 )
 
 const (
+	// MaxID bounds the id of a request whose answer is recognized, in bytes: an id may be as long as a line.
+	MaxID = 4 << 10
 	// maxAsked bounds the requests of each side whose answers are recognized.
 	maxAsked = 4096
 	// frameEvery is the time that is put between frames whose times are not known.
@@ -228,7 +230,7 @@ func (f *frames) direction(text []byte) trace.Direction {
 		return trace.ToClient
 	case e.Method != "":
 		dir := directionOf(e.Method)
-		if list := f.asked[id]; e.ID != nil && len(f.asked) < maxAsked && len(list) < 2 {
+		if list := f.asked[id]; e.ID != nil && len(id) <= MaxID && len(f.asked) < maxAsked && len(list) < 2 {
 			f.asked[id] = append(list, dir)
 		}
 		return dir

@@ -97,3 +97,17 @@ func FuzzFrames(f *testing.F) {
 		}
 	})
 }
+
+// TestLongIDs: of a request with a very long id nothing is kept.
+func TestLongIDs(t *testing.T) {
+	for _, tt := range []struct{ size, kept int }{{MaxID, 1}, {MaxID + 1, 0}, {1 << 20, 0}} {
+		id := strings.Repeat("1", tt.size)
+		f := newFrames(nil)
+		f.direction([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"session/prompt"}`))
+		e := newEvents(nil)
+		e.ofTools(&event{Type: "request", Protocol: "mcp", ID: []byte(id)}, trace.Hop{})
+		if len(f.asked) != tt.kept || len(e.tools) != tt.kept {
+			t.Errorf("%d bytes: %d and %d are kept", tt.size, len(f.asked), len(e.tools))
+		}
+	}
+}
