@@ -104,20 +104,7 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 		Info: acp.Implementation{Name: "acp", Version: a.Version}, Logger: d.logger,
 		MaxAgents: settings.Serve.LiveAgents, Policy: d.tenants.policy, Many: d.tenants.many, Audit: gateway.Audit{Shared: d.shared, Refused: d.refused, Decided: d.decided},
 		Start: func(ctx context.Context, name, cwd string) (acp.Transport, error) {
-			start := agent
-			if name != agent.Name {
-				var err error
-				if start, err = a.Hosted(name); err != nil {
-					return nil, err
-				}
-			}
-			to, err := a.Launch()
-			if err != nil {
-				return nil, err
-			}
-			to.Dir, to.Env, to.BuiltIn = cwd, traceEnv(ctx), builtIn
-			to.Stderr = serve.Lines(func(line string) { o.said(name, line) })
-			return d.tenants.start(ctx, start, cwd, to)
+			return o.start(ctx, d.tenants, agent, builtIn, name, cwd)
 		},
 	}
 	cfg.Who, cfg.Failed, cfg.Extend = who, o.failed, d.extend()
@@ -145,6 +132,25 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 		return nil, err
 	}
 	return d, d.Recover(ctx)
+}
+
+// start returns the way to the agent of a name in a directory.
+func (o *Options) start(
+	ctx context.Context, t *tenants, agent roster.Agent, builtIn *acp.Agent, name, cwd string,
+) (acp.Transport, error) {
+	if name != agent.Name {
+		var err error
+		if agent, err = o.App.Hosted(name); err != nil {
+			return nil, err
+		}
+	}
+	to, err := o.App.Launch()
+	if err != nil {
+		return nil, err
+	}
+	to.Dir, to.Env, to.BuiltIn = cwd, traceEnv(ctx), builtIn
+	to.Stderr = serve.Lines(func(line string) { o.said(name, line) })
+	return t.start(ctx, agent, cwd, to)
 }
 
 // named returns the agents that sessions may name beside the one that is served, what people call all of them, and what
