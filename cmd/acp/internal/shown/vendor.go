@@ -22,8 +22,14 @@ const (
 	maxModels = 20
 )
 
+// maxMeta bounds the metadata that is read, in bytes: it is read anew for each drawing.
+const maxMeta = 64 << 10
+
 // member returns a member of metadata, or nil.
 func member(meta json.RawMessage, names ...string) json.RawMessage {
+	if len(meta) > maxMeta {
+		return nil
+	}
 	for _, name := range names {
 		var all map[string]json.RawMessage
 		if json.Unmarshal(meta, &all) != nil {

@@ -104,6 +104,17 @@ func TestParentTaskAndAsync(t *testing.T) {
 	}
 }
 
+// TestLongMeta: metadata that is very long is not read, since it would be for each drawing.
+func TestLongMeta(t *testing.T) {
+	for size, want := range map[int]string{maxMeta: "opus", maxMeta + 1: "", 4 << 20: ""} {
+		meta := `{"_claude/model":"opus"`
+		meta += strings.Repeat(" ", size-len(meta)-1) + "}"
+		if got := Model(json.RawMessage(meta)); got != want {
+			t.Errorf("%d bytes: %q", size, got)
+		}
+	}
+}
+
 // FuzzVendor: whatever metadata says, what is shown of it is safe and bounded.
 func FuzzVendor(f *testing.F) {
 	for _, s := range []string{
