@@ -122,7 +122,7 @@ var layers = map[string][]string{
 	"record/tap":             {"grant", "interrupt"},
 	"relay":                  {"exitcode", "ownmeta", "record/frame", "remote", "safetext"},
 	"remote":                 {"exitcode", "safetext"},
-	"proxies":                {"config", "record/file", "record/hop", "record/tap", "safetext", "withheld"},
+	"proxies":                {"agent/prose", "config", "record/file", "record/hop", "record/tap", "safetext", "withheld"},
 	"serve":                  {"exitcode", "identity", "identity/cert", "launch", "relay", "remote", "roster"},
 	"remembered":             {},
 	"roster":                 {"config", "exitcode", "remote"},

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/withheld"
 	"github.com/goacp/acp/internal/process"
@@ -136,8 +137,7 @@ func (a *adding) prompt(ctx context.Context, p *acp.ProxyPrompt, next func(conte
 			note += ", cut"
 		}
 		said = append(said, note)
-		fence := fenceOf(content)
-		added = append(added, fmt.Sprintf("%s:\n%s\n%s\n%s", note, fence, strings.TrimSuffix(content, "\n"), fence))
+		added = append(added, note+":\n"+prose.Code("", content))
 	}
 	for _, name := range a.files {
 		if left == 0 {
@@ -193,18 +193,6 @@ func atRune(s string) string {
 		}
 	}
 	return s
-}
-
-// fenceOf returns a fence that text cannot end.
-func fenceOf(text string) string {
-	longest, run := 2, 0
-	for _, c := range text {
-		if run++; c != '`' {
-			run = 0
-		}
-		longest = max(longest, run)
-	}
-	return strings.Repeat("`", longest+1)
 }
 
 // fileIn reads a file of a directory, and of a long one the first most+1 bytes. A relative name must not lead out of
