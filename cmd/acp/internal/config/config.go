@@ -47,7 +47,7 @@ type Agent struct {
 	// Auth is the id of the way to log in that is used without asking.
 	Auth string `key:"auth" help:"way to log in that is used without asking"`
 	// Proxies stand between it and everybody who talks to it, the first one next to the client.
-	Proxies []string `key:"proxies" help:"proxies in front of it, the first one next to the client: names of proxies, ready-made ones with their flags, or command lines"`
+	Proxies []string `key:"proxies" help:"proxies in front of it, the first one next to the client: names of proxies, ready-made ones with their flags, or command lines; the programs among them may get env, too"`
 }
 
 // A Proxy is a program that stands between a client and an agent. Its name must not be that of a
