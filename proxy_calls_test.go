@@ -212,3 +212,28 @@ func TestProxySessionFails(t *testing.T) {
 		})
 	}
 }
+
+// TestProxyUpdateMeansSeveral holds that the Update hook sees all that an update of version 1 means.
+func TestProxyUpdateMeansSeveral(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		seen := make(chan string, 16)
+		r := hookedRig(t, 1, &Proxy{Update: func(_ context.Context, _ *ProxySession, u Update) ([]Update, error) {
+			seen <- u.Kind()
+			if drop {
+				return nil, nil
+			}
+			return []Update{u}, nil
+		}})
+		const update = `{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"t",` +
+			`"_meta":{"terminal_info":{"terminal_id":"x","cwd":"/"}}}}`
+		r.agent.notify("session/update", update)
+		r.agent.notify("_last", `{"sessionId":"s"}`)
+		if !drop {
+			r.client.expect("session/update", update)
+		}
+		r.client.expect("_last", "")
+		if len(seen) < 2 {
+			t.Errorf("the hook has seen %d updates", len(seen))
+		}
+	}
+}

@@ -88,7 +88,10 @@ func (n *proxyNode) handshake(ctx context.Context, m proxied, in *ProxyInit, par
 		if result, err = n.down.request(ctx, m); err != nil {
 			return err
 		}
-		return n.readResult(in, result)
+		err = n.readResult(in, result)
+		info, _ := in.Agent()
+		state.appends.Store(info.Name == clientAppendsV1)
+		return err
 	}
 	if n.p.Initialize != nil {
 		if err := n.protected(ctx, m.method, func() error { return n.p.Initialize(ctx, in) }); err != nil {

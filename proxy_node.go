@@ -40,6 +40,8 @@ type proxyState struct {
 	node *proxyNode
 	caps acpv1.ClientCapabilities // for updates that are put into the words of version 1
 
+	appends atomic.Bool // the agent reports pieces of a command's output, as clientAppendsV1
+
 	mu       sync.Mutex
 	sessions map[SessionID]*ProxySession
 	order    []SessionID // the oldest first

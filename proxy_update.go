@@ -151,7 +151,7 @@ func (n *proxyNode) update(ctx context.Context, m proxied) error {
 	if s == nil {
 		return n.notifyHook(ctx, m, ToClient)
 	}
-	u, ok, err := s.updates.read(n, m.raw())
+	u, meant, err := s.updates.read(n, m.raw())
 	if n.p.Permission != nil && err == nil {
 		s.see(&u)
 	}
@@ -162,20 +162,55 @@ func (n *proxyNode) update(ctx context.Context, m proxied) error {
 		n.log.Warn("acp: a proxy left out an update that cannot be read", "proxy", n.p.name(), "error", err)
 		return nil
 	}
-	if !ok { // it says nothing in the words of the hooks
+	if len(meant) == 0 { // it says nothing in the words of the hooks
 		return n.notifyHook(ctx, m, ToClient)
 	}
-	said := u.Update
-	before := encoded(said)
-	var list []Update
-	if err := n.protected(ctx, m.method, func() (err error) {
-		list, err = n.p.Update(ctx, s, u)
-		return err
-	}); err != nil {
+	if len(meant) > 1 {
+		return n.several(ctx, s, m, u, meant)
+	}
+	u.Update = meant[0]
+	before := encoded(u.Update)
+	list, err := n.asked(ctx, s, m, u)
+	if err != nil {
 		return nil
 	}
 	for _, v := range list {
-		if err := s.updates.pass(ctx, s, m, &u, said, before, v); err != nil {
+		if err := s.updates.pass(ctx, s, m, &u, meant[0], before, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asked runs the Update hook.
+func (n *proxyNode) asked(ctx context.Context, s *ProxySession, m proxied, u Update) (list []Update, err error) {
+	err = n.protected(ctx, m.method, func() (err error) {
+		list, err = n.p.Update(ctx, s, u)
+		return err
+	})
+	return list, err
+}
+
+// several runs the Update hook for each of what an update of version 1 means. It passes as it
+// is if none of that was changed.
+func (n *proxyNode) several(ctx context.Context, s *ProxySession, m proxied, u Update, meant []SessionUpdate) error {
+	var all []Update
+	same := true
+	for _, said := range meant {
+		u.Update = said
+		before := encoded(said)
+		list, err := n.asked(ctx, s, m, u)
+		if err != nil {
+			list = nil
+		}
+		all = append(all, list...)
+		same = same && len(list) == 1 && list[0].Update == said && bytes.Equal(before, encoded(said))
+	}
+	if same {
+		return n.up.notify(ctx, m)
+	}
+	for _, v := range all {
+		if err := s.updates.pass(ctx, s, m, &u, nil, nil, v); err != nil {
 			return err
 		}
 	}
@@ -191,28 +226,23 @@ func (s *ProxySession) see(u *Update) {
 	}
 }
 
-// read decodes an update. ok is false for what has no words for hooks.
-func (u *proxyUpdates) read(n *proxyNode, raw json.RawMessage) (v Update, ok bool, err error) {
+// read decodes an update, and returns what it means in the words of the hooks.
+func (u *proxyUpdates) read(n *proxyNode, raw json.RawMessage) (v Update, meant []SessionUpdate, err error) {
 	if n.version.Load() != 1 {
 		v.V2 = new(acpv2.UpdateSessionNotification)
 		if err := v.V2.UnmarshalJSON(raw); err != nil {
-			return v, false, err
+			return v, nil, err
 		}
-		v.Update = v.V2.Update
-		return v, true, nil
+		return v, []SessionUpdate{v.V2.Update}, nil
 	}
 	v.V1 = new(acpv1.SessionNotification)
 	if err := v.V1.UnmarshalJSON(raw); err != nil {
-		return v, false, err
+		return v, nil, err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	list := u.from.Update(v.V1.Update)
-	if len(list) != 1 {
-		return v, false, nil
-	}
-	v.Update = list[0]
-	return v, true, nil
+	u.from.OutputAppends = n.state.Load().appends.Load()
+	return v, u.from.Update(v.V1.Update), nil
 }
 
 // pass sends what the hook has returned. original is what it was called with, and before
