@@ -108,7 +108,7 @@ func (p *proxyPeer) read() proxyFrame {
 		default:
 		}
 		p.t.Fatalf("%s: the connection is closed", p.name)
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		p.t.Fatalf("%s: nothing arrives", p.name)
 	}
 	return proxyFrame{}
@@ -173,7 +173,7 @@ func playedComponent(t *testing.T, name string) (Component, func() *proxyPeer) {
 			select {
 			case p := <-opened:
 				return p
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("%s is not started", name)
 				return nil
 			}
