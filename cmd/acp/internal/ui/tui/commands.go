@@ -198,8 +198,7 @@ func (m *model) helpLines() []string {
 		"Ctrl+L         redraw the screen",
 		"PgUp PgDn      scroll (also Ctrl+↑ ↓, Home, End, the wheel)",
 		"Mouse          drag to copy clean text; Shift leaves the selection to the terminal; click opens",
-		"Tab            take the prompt that the agent suggests, in grey, without sending it; Esc hides it",
-		"Tab            else select entries: ↑↓ move, Enter opens, y copies, c copies code",
+		"Tab            select entries: ↑↓ move, Enter opens, y copies, c copies code",
 		"",
 	}
 	for _, a := range m.actions {
@@ -207,7 +206,8 @@ func (m *model) helpLines() []string {
 			lines = append(lines, fmt.Sprintf("%-14s %s", a.name, a.what))
 		}
 	}
-	lines = append(lines, "", "Commands of acp (if the agent has one of the same name: /acp:NAME)")
+	lines = append(lines, "", "In an empty field with a prompt in grey, which the agent suggests, Tab takes it and Esc hides it.",
+		"", "Commands of acp (if the agent has one of the same name: /acp:NAME)")
 	for _, c := range commands() {
 		lines = append(lines, fmt.Sprintf("/%-13s %s", strings.TrimSpace(c.name+" "+c.hint), c.what))
 	}
