@@ -406,7 +406,8 @@ func (s *session) enqueue(t *turn) error {
 		return err
 	}
 	s.queue = append(s.queue, t)
-	context.AfterFunc(t.ctx, func() { s.drop(t) })
+	ctx := t.ctx // runTurn gives the turn another one, which is done when this one is
+	context.AfterFunc(ctx, func() { s.drop(ctx, t) })
 	s.touch()
 	if len(s.queue) == 1 {
 		s.g.work.Go(s.runTurns)

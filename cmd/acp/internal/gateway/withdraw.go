@@ -50,12 +50,12 @@ func (s *session) withdraw(t *turn) {
 	}
 }
 
-// drop is called when a turn is cancelled. One that waits behind others ends at once: it must not keep its place until they
+// drop is called when the context with which a turn waits is done. One that waits behind others ends at once: it must not keep its place until they
 // have ended.
-func (s *session) drop(t *turn) {
+func (s *session) drop(ctx context.Context, t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !errors.Is(context.Cause(t.ctx), errCancelled) || slices.Index(s.queue, t) <= 0 || !t.stage.CompareAndSwap(turnWaits, turnDropped) {
+	if !errors.Is(context.Cause(ctx), errCancelled) || slices.Index(s.queue, t) <= 0 || !t.stage.CompareAndSwap(turnWaits, turnDropped) {
 		return // runTurns deals with the first one
 	}
 	s.g.work.Go(func() { // which runTurns still keeps from ending
