@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,4 +53,27 @@ func TestStatusChanged(t *testing.T) {
 	if s := h.AuthStatus(); s == nil || s.State != acp.AuthStateUnauthenticated {
 		t.Errorf("%+v", s)
 	}
+}
+
+// notes collects what is noted.
+type notes struct {
+	mu   sync.Mutex
+	list []Note
+}
+
+func (n *notes) add(x Note) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = append(n.list, x)
+}
+
+func (n *notes) text(kind NoteKind) (lines []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, x := range n.list {
+		if x.Kind == kind {
+			lines = append(lines, x.Text)
+		}
+	}
+	return lines
 }

@@ -206,29 +206,6 @@ func child(t *testing.T, version int, words string) Config {
 	}
 }
 
-// notes collects what is noted.
-type notes struct {
-	mu   sync.Mutex
-	list []Note
-}
-
-func (n *notes) add(x Note) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.list = append(n.list, x)
-}
-
-func (n *notes) text(kind NoteKind) (lines []string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, x := range n.list {
-		if x.Kind == kind {
-			lines = append(lines, x.Text)
-		}
-	}
-	return lines
-}
-
 func TestOpenFails(t *testing.T) {
 	// answer is a script that answers the first request with the rest of a response.
 	answer := func(rest string) string {
