@@ -59,7 +59,7 @@ type Conductor struct {
 
 	// Stderr gets what those commands among the components write to their standard error
 	// that have no Stderr of their own, each line behind the component's name in
-	// brackets.
+	// brackets. It is written to by one component at a time; several clients are several chains.
 	Stderr io.Writer
 
 	// Engine bounds the connections: see [jsonrpc.Settings]. MaxRequests is 4096 unless

@@ -31,6 +31,7 @@ type chain struct {
 	stop     context.CancelFunc
 	opened   jsonrpc.Stream // of the agent, opened in advance; nil if it is not
 	watchers sync.WaitGroup
+	stderr   sync.Mutex // held while a line is written to Conductor.Stderr
 
 	mu    sync.Mutex
 	run   *chainRun                     // since the last handshake; nil before
@@ -54,8 +55,10 @@ type chainRun struct {
 	closing atomic.Bool
 	exit    func() // ends the chain: a component has ended during the handshake; guarded by mu
 
-	answers []int // the versions that were answered, by place; 0 for none
-	asked   []int
+	lines []*prefixed // of the standard error of components
+
+	answers []int // the versions that were answered, by place; 0 for none; guarded by mu
+	asked   []int // likewise
 }
 
 func newChain(ctx context.Context, c *Conductor, agent jsonrpc.Stream) *chain {
@@ -364,7 +367,7 @@ func (s *chain) start(ctx context.Context) (*chainRun, error) {
 			continue
 		}
 		var err error
-		if streams[i], err = s.open(ctx, i == n, c, run.names[i]); err != nil {
+		if streams[i], err = run.open(ctx, i == n, c, run.names[i]); err != nil {
 			for _, opened := range streams {
 				if opened != nil {
 					_ = opened.Close()
@@ -384,7 +387,7 @@ func (s *chain) start(ctx context.Context) (*chainRun, error) {
 	return run, nil
 }
 
-func (s *chain) open(ctx context.Context, agent bool, c *Component, name string) (jsonrpc.Stream, error) {
+func (s *chainRun) open(ctx context.Context, agent bool, c *Component, name string) (jsonrpc.Stream, error) {
 	if agent && s.opened != nil {
 		stream := s.opened
 		s.opened = nil
@@ -393,7 +396,9 @@ func (s *chain) open(ctx context.Context, agent bool, c *Component, name string)
 	t := c.Transport
 	if command, ok := t.(*CommandTransport); ok && command.Stderr == nil && s.c.Stderr != nil {
 		own := *command
-		own.Stderr = newPrefixed(s.c.Stderr, name)
+		lines := newPrefixed(s.c.Stderr, &s.stderr, name)
+		s.lines = append(s.lines, lines)
+		own.Stderr = lines
 		t = &own
 	}
 	return openTransport(ctx, t)
@@ -490,6 +495,9 @@ func (run *chainRun) close() {
 		closing.Go(func() { _ = e.conn.Close(); <-e.conn.Done() })
 	}
 	closing.Wait()
+	for _, lines := range run.lines {
+		lines.flush()
+	}
 	for _, node := range run.nodes {
 		node.close()
 	}
@@ -501,6 +509,8 @@ func (run *chainRun) lower(version int) int {
 	if run == nil {
 		return 0
 	}
+	run.mu.Lock()
+	defer run.mu.Unlock()
 	for i, end := range run.answers[:len(run.answers)-1] {
 		if end > 0 && end < version && run.asked[i+1] < version {
 			return end
@@ -514,12 +524,28 @@ func (run *chainRun) lower(version int) int {
 
 // changed returns an error if a proxy has answered another version than its successor.
 func (run *chainRun) changed() error {
+	run.mu.Lock()
+	defer run.mu.Unlock()
 	for i, answered := range run.answers[:len(run.answers)-1] {
 		if next := run.answers[i+1]; answered > 0 && next > 0 && answered != next {
 			return componentError("version_changed", run.names[i])
 		}
 	}
 	return nil
+}
+
+// note keeps a version of a component.
+func (run *chainRun) note(of []int, i, version int) {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	of[i] = version
+}
+
+// passed reports whether a proxy has asked its successor, and so knows what proxies are asked.
+func (run *chainRun) passed(i int) bool {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	return slices.ContainsFunc(run.asked[i+1:], func(v int) bool { return v > 0 })
 }
 
 // componentLink sends messages towards the agent.
@@ -538,12 +564,12 @@ func (l *componentLink) request(ctx context.Context, m proxied) (json.RawMessage
 	if m.method != methodInitialize {
 		return bareLink{l.end}.request(ctx, m)
 	}
-	l.run.asked[l.i] = versionOf(m.raw())
+	l.run.note(l.run.asked, l.i, versionOf(m.raw()))
 	if l.proxy {
 		m.method = methodProxyInit
 	}
 	res, err := bareLink{l.end}.request(ctx, m)
-	if l.proxy && errors.Is(err, jsonrpc.ErrMethodNotFound) {
+	if l.proxy && errors.Is(err, jsonrpc.ErrMethodNotFound) && !l.run.passed(l.i) {
 		m.method = methodOldProxyInit
 		l.end.old.Store(true)
 		if res, err = (bareLink{l.end}).request(ctx, m); errors.Is(err, jsonrpc.ErrMethodNotFound) {
@@ -551,7 +577,7 @@ func (l *componentLink) request(ctx context.Context, m proxied) (json.RawMessage
 		}
 	}
 	if err == nil {
-		l.run.answers[l.i] = versionOf(res)
+		l.run.note(l.run.answers, l.i, versionOf(res))
 	}
 	return res, err
 }

@@ -1,11 +1,14 @@
 package acp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -446,6 +449,49 @@ func TestConductorVersions(t *testing.T) {
 			t.Errorf("a later request: reason %q", reason)
 		}
 	})
+	t.Run("no agent", func(t *testing.T) { // the proxy is not asked again, and not blamed
+		agent, started := playedComponent(t, "agent")
+		middle, startedMiddle := playedComponent(t, "middle")
+		r := newProxyRig(t, &Conductor{Agent: agent, Proxies: []Component{middle}})
+		id := r.client.call("initialize", proxyHelloV1)
+		m, a := startedMiddle(), started()
+		f := m.expect("proxy/initialize", "")
+		inner := m.call("proxy/successor", wrappedParams("initialize", proxyHelloV1))
+		a.fail(a.expect("initialize", ""), `{"code":-32601,"message":"what"}`)
+		if e := m.failure(inner); e.Code != jsonrpc.CodeMethodNotFound {
+			t.Errorf("the proxy is answered %v", e)
+		}
+		m.fail(f, `{"code":-32601,"message":"what"}`)
+		if e := r.client.failure(id); e.Code != jsonrpc.CodeMethodNotFound || e.Message != "what" {
+			t.Errorf("the client is answered %v", e)
+		}
+	})
+}
+
+// TestConductorStderr: the components share a writer, which is written to by one of them at a time, and the last line of
+// each is there although nothing ends it.
+func TestConductorStderr(t *testing.T) {
+	var out bytes.Buffer
+	var mu sync.Mutex
+	var writing sync.WaitGroup
+	for _, name := range []string{"a", "b"} {
+		p := newPrefixed(&out, &mu, name)
+		writing.Go(func() {
+			for _, text := range []string{"one\ntw", "o\n", "last"} {
+				if n, err := p.Write([]byte(text)); n != len(text) || err != nil {
+					t.Errorf("%s: %d, %v", name, n, err)
+				}
+			}
+			p.flush()
+			p.flush()
+		})
+	}
+	writing.Wait()
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	slices.Sort(lines)
+	if want := []string{"[a] last", "[a] one", "[a] two", "[b] last", "[b] one", "[b] two"}; !slices.Equal(lines, want) {
+		t.Errorf("lines %q", lines)
+	}
 }
 
 // TestConductorExits holds that a component which ends takes the chain with it, whenever that
