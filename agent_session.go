@@ -245,10 +245,9 @@ func (s *AgentSession) SetCommands(commands ...SlashCommand) error {
 	for i := range commands {
 		list[i] = &commands[i]
 	}
-	s.mu.Lock()
-	list = append(list, skillsOf(s.commands, true)...)
-	s.mu.Unlock()
-	return s.changeCommands(list, false)
+	return s.changeCommands(func(known []AvailableCommand) []AvailableCommand {
+		return append(list, skillsOf(known, true)...)
+	}, false)
 }
 
 // SetSkills sets the skills that the user can invoke, beside the commands, with a
@@ -256,13 +255,13 @@ func (s *AgentSession) SetCommands(commands ...SlashCommand) error {
 // skills have them as commands, which the user types. No name may be used twice.
 // Experimental.
 func (s *AgentSession) SetSkills(skills ...acpv2.Skill) error {
-	s.mu.Lock()
-	list := skillsOf(s.commands, false)
-	s.mu.Unlock()
-	for i := range skills {
-		list = append(list, &skills[i])
-	}
-	return s.changeCommands(list, false)
+	return s.changeCommands(func(known []AvailableCommand) []AvailableCommand {
+		list := skillsOf(known, false)
+		for i := range skills {
+			list = append(list, &skills[i])
+		}
+		return list
+	}, false)
 }
 
 // skillsOf returns the skills among commands, or the others.
@@ -296,12 +295,13 @@ func (s *AgentSession) checkSkills(blocks []ContentBlock) error {
 // changeCommands stores and sends commands in one step, so that they are in the answer
 // that opens the session or follow it, and not both. With unlessKnown, commands that are
 // the same as before are not sent.
-func (s *AgentSession) changeCommands(list []AvailableCommand, unlessKnown bool) error {
+func (s *AgentSession) changeCommands(change func([]AvailableCommand) []AvailableCommand, unlessKnown bool) error {
 	if err := s.Output.acquire(); err != nil {
 		return err
 	}
 	defer s.releaseSending()
 	s.mu.Lock()
+	list := change(s.commands)
 	sends := s.announced && (!unlessKnown || !sameCommands(s.commands, list))
 	s.commands = list
 	s.mu.Unlock()

@@ -91,7 +91,7 @@ func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 	case *acpv2.ReplayComplete:
 		return // ours follows when the agent has answered: it may be of version 1
 	case *AvailableCommandsUpdate:
-		_ = s.changeCommands(v.AvailableCommands, true)
+		_ = s.changeCommands(func([]AvailableCommand) []AvailableCommand { return v.AvailableCommands }, true)
 		return
 	case *SessionInfoUpdate:
 		s.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/goacp/acp/acpv2"
 )
@@ -145,4 +146,31 @@ func TestSkills(t *testing.T) {
 	if _, err := s.Prompt(t.Context(), skill("review")).Wait(); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("version 1: %v", err)
 	}
+}
+
+// TestSkillsBesideCommands: of commands and skills that are set at the same time none is lost.
+func TestSkillsBesideCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := novel()
+		opened := make(chan *AgentSession, 1)
+		a.NewSession = func(_ context.Context, s *AgentSession) error { opened <- s; return nil }
+		c := gated(t, a, 2, &Client{Skills: true}, 2, false)
+		if _, err := c.NewSession(t.Context(), SessionConfig{Cwd: "/"}); err != nil {
+			t.Fatal(err)
+		}
+		s := <-opened
+		if err := s.Output.acquire(); err != nil {
+			t.Fatal(err)
+		}
+		var setting sync.WaitGroup
+		setting.Go(func() { _ = s.SetCommands(SlashCommand{Name: "one"}) })
+		setting.Go(func() { _ = s.SetSkills(acpv2.Skill{Name: "two", Path: "/two"}) })
+		synctest.Wait() // both wait for the right to send
+		s.releaseSending()
+		setting.Wait()
+		if len(s.commands) != 2 {
+			t.Errorf("%d of a command and a skill", len(s.commands))
+		}
+		c.Close()
+	})
 }
