@@ -36,9 +36,9 @@ type watcher struct {
 	suggested *acpv2.PromptSuggestionsUpdate // when the client came, which it is sent first; or nil
 	restate   atomic.Bool                    // although it says so, the library has sent the client that the session is idle
 	pos       *position
-	said      []acp.MessageID // messages of the client that it is about to be sent; of mu
-	forgets   func()          // the position
-	chosen    chosen
+	saying
+	forgets func() // the position
+	chosen  chosen
 
 	mu       sync.Mutex
 	at       place         // where the session runs, or has run last
@@ -48,9 +48,14 @@ type watcher struct {
 	own      []*ownTurn    // prompts of the client that are not answered, in order of arrival
 	sent     uint64        // the last record the client was sent
 	advanced notice        // that sent changes
-	paid     atomic.Bool   // a message that the client could not steer was counted: its next prompt is not
 	endings
 	gap gap
+}
+
+// Saying is what a client has said to turns that run.
+type saying struct {
+	said []acp.MessageID // messages that it is about to be sent; guarded by the watcher's mu
+	paid atomic.Bool     // one that could not be given to a turn was counted: the client's next prompt is not
 }
 
 // Endings are the ends of turns on their way to the client.

@@ -5,18 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/config"
-	"github.com/goacp/acp/internal/ramtemp"
+	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
-func TestMain(m *testing.M) { os.Exit(ramtemp.Run(m)) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestNames holds that the settings know the names of all.
 func TestNames(t *testing.T) {
