@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/goacp/acp/acpv2"
@@ -102,7 +103,7 @@ const maxReplayedChildren = 4096
 // session's gate guards it.
 type replayEnd struct {
 	said     bool
-	children map[SessionID]bool // announced by the replay
+	children []SessionID // announced by the replay
 }
 
 // see notes what is sent while a history is.
@@ -111,11 +112,8 @@ func (r *replayEnd) see(u SessionUpdate) {
 	case *acpv2.ReplayComplete:
 		r.said = true
 	case *SubagentUpdate:
-		if r.children == nil {
-			r.children = map[SessionID]bool{}
-		}
-		if len(r.children) < maxReplayedChildren {
-			r.children[u.SessionID] = true
+		if len(r.children) < maxReplayedChildren && !slices.Contains(r.children, u.SessionID) {
+			r.children = append(r.children, u.SessionID)
 		}
 	}
 }
@@ -135,7 +133,7 @@ func (s *AgentSession) endReplay(ctx context.Context, from *AgentSession) error 
 	}
 	defer s.releaseSending()
 	proto := s.c.peer.Load().proto
-	for child := range end.children {
+	for _, child := range end.children {
 		if err := proto.replayed(ctx, child); err != nil {
 			return err
 		}

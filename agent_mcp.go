@@ -93,14 +93,21 @@ func (s *AgentSession) CallMCP(ctx context.Context, server MCPServerACPID, metho
 }
 
 // mcpParams adds what _meta of an MCP request has to hold (S107).
-func (s *AgentSession) mcpParams(params any) (json.RawMessage, error) {
-	fields := map[string]json.RawMessage{}
+func (s *AgentSession) mcpParams(params any) (raw json.RawMessage, err error) {
 	if params != nil {
-		data, err := json.Marshal(params)
-		if err != nil {
+		if raw, err = json.Marshal(params); err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(data, &fields); err != nil {
+	}
+	return withMCPMeta(raw, &s.c.agent.Load().Info)
+}
+
+// withMCPMeta adds to the params of an MCP request what their _meta has to hold, unless
+// that is there. The name of the client is left out if info is nil.
+func withMCPMeta(params json.RawMessage, info *Implementation) (json.RawMessage, error) {
+	fields := map[string]json.RawMessage{}
+	if len(params) > 0 {
+		if err := json.Unmarshal(params, &fields); err != nil {
 			return nil, err
 		}
 		if fields == nil {
@@ -121,9 +128,10 @@ func (s *AgentSession) mcpParams(params any) (json.RawMessage, error) {
 			meta[name], _ = json.Marshal(v) // plain values always encode
 		}
 	}
-	info := s.c.agent.Load().Info
 	set("io.modelcontextprotocol/protocolVersion", mcpVersion)
-	set("io.modelcontextprotocol/clientInfo", map[string]string{"name": info.Name, "version": info.Version})
+	if info != nil {
+		set("io.modelcontextprotocol/clientInfo", map[string]string{"name": info.Name, "version": info.Version})
+	}
 	set("io.modelcontextprotocol/clientCapabilities", struct{}{})
 	var err error
 	if fields["_meta"], err = json.Marshal(meta); err != nil {

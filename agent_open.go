@@ -331,17 +331,15 @@ func (s *AgentSession) replayKept(ctx context.Context, replay bool) error {
 	}
 	defer s.releaseSending()
 	proto := s.c.peer.Load().proto
-	var children []SessionID // announced by the history
 	if replay {
+		var end replayEnd
 		for _, u := range s.history.all() {
 			if err := proto.update(ctx, s, u); err != nil {
 				return err
 			}
-			if v, ok := u.(*SubagentUpdate); ok && !slices.Contains(children, v.SessionID) {
-				children = append(children, v.SessionID)
-			}
+			end.see(u)
 		}
-		for _, id := range append(children, s.id) {
+		for _, id := range append(end.children, s.id) {
 			if err := proto.replayed(ctx, id); err != nil {
 				return err
 			}

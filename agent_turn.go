@@ -2,8 +2,6 @@ package acp
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -298,9 +296,7 @@ func (c *AgentConn) turnError(err error) *acpv2.Error {
 		return &acpv2.Error{Code: acpv2.ErrorCode(we.Code), Message: we.Message, Data: we.Data}
 	}
 	a := c.agent.Load()
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	id := hex.EncodeToString(b[:])
+	id := correlationID()
 	a.Logger.Error("acp: turn failed", "error", err, "correlationId", id)
 	data := map[string]string{"correlationId": id}
 	if a.Engine.ExposeErrors {

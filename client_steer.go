@@ -341,14 +341,6 @@ func (p *clientV2) steer(ctx context.Context, m *clientSteer, opts ...jsonrpc.Ca
 	return call(ctx, clientSteeringV2, p.c.conn, &acpv2.PromptRequest{SessionID: m.s.id, Prompt: m.blocks, Meta: m.meta}, opts...)
 }
 
-func (p *clientV1) encodeBlocks(blocks []ContentBlock) (json.RawMessage, error) {
-	return json.Marshal(translate.BlocksToV1(blocks))
-}
-
-func (p *clientV2) encodeBlocks(blocks []ContentBlock) (json.RawMessage, error) {
-	return json.Marshal(blocks)
-}
-
 // goose says in _meta of a session's information which run works on a prompt, and takes messages for that run only.
 
 var gooseMember = []byte(`"activeRunId"`)
@@ -391,7 +383,7 @@ var clientSteerGoose = jsonrpc.Method[gooseSteerRequest, json.RawMessage]{Name: 
 
 // intoRun sends the message to a run of goose. Where another one works by now, it is sent to that one.
 func (m *clientSteer) intoRun(ctx context.Context, run string) (SteerOutcome, error) {
-	prompt, err := m.s.conn.proto().encodeBlocks(m.blocks)
+	prompt, err := encodeBlocks(m.s.conn.Version(), m.blocks)
 	if err != nil {
 		return "", err
 	}

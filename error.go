@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 
 	"github.com/goacp/acp/acpv2"
@@ -96,3 +98,10 @@ func SessionNotFound(id SessionID) error {
 //		Scope      string        // what it applies to, such as "account"
 //	}
 type Failure = jsonrpc.Failure
+
+// correlationID returns an id under which a log has what the peer is not told.
+func correlationID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

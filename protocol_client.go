@@ -44,8 +44,6 @@ type clientProtocol interface {
 	prompt(ctx context.Context, p *acpv2.PromptRequest, opts ...jsonrpc.CallOption) (answer clientAnswer, err error)
 	// steer sends a message for the turn that runs by the extension for that.
 	steer(ctx context.Context, m *clientSteer, opts ...jsonrpc.CallOption) (*json.RawMessage, error)
-	// encodeBlocks returns content as the version has it.
-	encodeBlocks(blocks []ContentBlock) (json.RawMessage, error)
 	// cancelSession calls still when session/cancel is next to be sent, and sends
 	// it if still returns true. Otherwise it fails with jsonrpc.ErrNotSent.
 	cancelSession(ctx context.Context, id SessionID, still func() bool) error

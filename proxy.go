@@ -152,7 +152,8 @@ type ProxyBridge struct {
 	// HTTP and Stdio say which transports of MCP servers the agent takes.
 	HTTP, Stdio bool
 	// Call asks the server, as [AgentSession.CallMCP] does: note, which may be nil, gets
-	// the server's notifications until Call returns. Any goroutine may call it.
+	// the server's notifications until Call returns, and what _meta of params has to hold
+	// is added. Any goroutine may call it.
 	Call func(ctx context.Context, method string, params json.RawMessage, note func(method string, params json.RawMessage)) (json.RawMessage, error)
 }
 

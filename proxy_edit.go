@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/goacp/acp/internal/translate"
 	"github.com/goacp/acp/internal/wire"
 )
 
@@ -46,8 +47,34 @@ func withMember(raw json.RawMessage, name string, value json.RawMessage) (json.R
 	return append(out, '}'), nil
 }
 
+type appender interface {
+	AppendJSON(dst []byte) ([]byte, error)
+}
+
+// appendAll encodes a list.
+func appendAll[T appender](list []T) (_ json.RawMessage, err error) {
+	b := []byte{'['}
+	for i, v := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = v.AppendJSON(b); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+// encodeBlocks encodes content in a version of the protocol.
+func encodeBlocks(version int, blocks []ContentBlock) (json.RawMessage, error) {
+	if version == 1 {
+		return appendAll(translate.BlocksToV1(blocks))
+	}
+	return appendAll(blocks)
+}
+
 // encoded returns the JSON of a value, or nil if it cannot be encoded.
-func encoded(v appender) []byte {
+func encoded(v appender) json.RawMessage {
 	b, err := v.AppendJSON(nil)
 	if err != nil {
 		return nil

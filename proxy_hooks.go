@@ -9,6 +9,7 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/translate"
+	"github.com/goacp/acp/internal/wire"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -55,7 +56,7 @@ func (n *proxyNode) prompt(ctx context.Context, m proxied) (json.RawMessage, err
 	}
 	if called {
 		if stop := StopReason(memberOf(result, "stopReason")); stop != p.StopReason && n.version.Load() == 1 {
-			return withMember(result, "stopReason", encoded(jsonText(p.StopReason)))
+			return withMember(result, "stopReason", wire.AppendString(nil, string(p.StopReason)))
 		}
 		return result, nil
 	}
@@ -66,14 +67,6 @@ func (n *proxyNode) prompt(ctx context.Context, m proxied) (json.RawMessage, err
 func isSaid(err error) bool {
 	var said *jsonrpc.Error
 	return errors.As(err, &said)
-}
-
-// jsonText is a string that encodes itself.
-type jsonText string
-
-func (t jsonText) AppendJSON(dst []byte) ([]byte, error) {
-	b, err := json.Marshal(string(t))
-	return append(dst, b...), err
 }
 
 // answered is the answer to a prompt that the hook has answered itself.

@@ -405,10 +405,7 @@ func opensSession(method string) bool {
 
 // explain returns the error for the sender of a message that could not be forwarded.
 func (e *proxyEnd) explain(ctx context.Context, err error) error {
-	if said := (*jsonrpc.Error)(nil); errors.As(err, &said) {
-		return err
-	}
-	if ctx.Err() != nil {
+	if isSaid(err) || ctx.Err() != nil {
 		return err
 	}
 	if errors.Is(err, jsonrpc.ErrClosed) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/translate"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // proxyServers are the MCP servers of a proxy in one chain, and those that it bridges.
@@ -140,7 +141,14 @@ func (s *proxyServers) bridge(ctx context.Context, declared *proxyDeclared, name
 		n.log.Warn("acp: the agent does not take the MCP server of a proxy", "proxy", n.p.name(), "server", name)
 		return nil
 	}
-	server, stop, err := n.p.BridgeMCP(ctx, &ProxyBridge{Name: name, HTTP: s.http, Stdio: s.stdio, Call: call})
+	whole := func(ctx context.Context, method string, params json.RawMessage, note func(string, json.RawMessage)) (json.RawMessage, error) {
+		params, err := withMCPMeta(params, nil)
+		if err != nil {
+			return nil, jsonrpc.ErrInvalidParams
+		}
+		return call(ctx, method, params, note)
+	}
+	server, stop, err := n.p.BridgeMCP(ctx, &ProxyBridge{Name: name, HTTP: s.http, Stdio: s.stdio, Call: whole})
 	if stop != nil {
 		declared.stop = append(declared.stop, stop)
 	}
@@ -193,7 +201,7 @@ func (s *proxyServers) callClient(ctx context.Context, server acpv2.MCPServerACP
 	}
 	s.calls.add(id, note)
 	defer s.calls.remove(id)
-	raw := encodedMessage(&acpv2.MessageMCPRequest{ServerID: server, RequestID: id, Method: method, Params: params})
+	raw := encoded(&acpv2.MessageMCPRequest{ServerID: server, RequestID: id, Method: method, Params: params})
 	res, err := s.node.up.request(ctx, proxied{method: acpv2.MethodMCPMessage.Name, params: &raw})
 	if err != nil {
 		return nil, err
@@ -207,8 +215,6 @@ func (s *proxyServers) callClient(ctx context.Context, server acpv2.MCPServerACP
 	}
 	return r.Result, nil
 }
-
-func encodedMessage(v appender) json.RawMessage { return encoded(v) }
 
 // noted takes a notification of a server that is bridged. It reports false for others.
 func (s *proxyServers) noted(params json.RawMessage) bool {
@@ -245,7 +251,7 @@ func (s *proxyServers) serve(ctx context.Context, own *ProxyMCP, params json.Raw
 		return nil, decodeError(err)
 	}
 	call := &MCPCall{notify: func(ctx context.Context, n *acpv2.MessageMCPNotification) error {
-		raw := encodedMessage(n)
+		raw := encoded(n)
 		return s.node.down.notify(ctx, proxied{method: acpv2.NotificationMCPMessage.Name, params: &raw})
 	}}
 	res, err := s.offered.answer(ctx, p, call, s.node.log, func() (json.RawMessage, error) { return s.handle(ctx, own, call) })

@@ -2,8 +2,6 @@ package acp
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +13,6 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/faultlog"
-	"github.com/goacp/acp/internal/translate"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -48,7 +45,7 @@ type proxyState struct {
 }
 
 func newProxyNode(p *Proxy, up, down proxyLink) *proxyNode {
-	n := &proxyNode{p: p, up: up, down: down, log: p.Logger, held: new(heldPrompts)}
+	n := &proxyNode{p: p, up: up, down: down, log: p.Logger}
 	if n.log == nil {
 		n.log = faultlog.New()
 	}
@@ -139,28 +136,7 @@ func (n *proxyNode) mark(meta json.RawMessage) json.RawMessage {
 
 // encodeBlocks encodes content in the version of the chain.
 func (n *proxyNode) encodeBlocks(blocks []ContentBlock) (json.RawMessage, error) {
-	if n.version.Load() == 1 {
-		return appendAll(translate.BlocksToV1(blocks))
-	}
-	return appendAll(blocks)
-}
-
-type appender interface {
-	AppendJSON(dst []byte) ([]byte, error)
-}
-
-// appendAll encodes a list.
-func appendAll[T appender](list []T) (_ json.RawMessage, err error) {
-	b := []byte{'['}
-	for i, v := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if b, err = v.AppendJSON(b); err != nil {
-			return nil, err
-		}
-	}
-	return append(b, ']'), nil
+	return encodeBlocks(int(n.version.Load()), blocks)
 }
 
 // errNextTwice is what next returns when it is called again.
@@ -193,7 +169,7 @@ func (n *proxyNode) protected(ctx context.Context, method string, hook func() er
 	if err = hook(); err == nil {
 		return nil
 	}
-	if said := (*jsonrpc.Error)(nil); errors.As(err, &said) || ctx.Err() != nil {
+	if isSaid(err) || ctx.Err() != nil {
 		return err
 	}
 	return n.internal(method, err, nil)
@@ -201,9 +177,7 @@ func (n *proxyNode) protected(ctx context.Context, method string, hook func() er
 
 // internal hides an error behind an id in the log.
 func (n *proxyNode) internal(method string, err error, stack []byte) error {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	id := hex.EncodeToString(b[:])
+	id := correlationID()
 	attrs := []any{"proxy", n.p.name(), "method", method, "correlationId", id, "error", err}
 	if stack != nil {
 		attrs = append(attrs, "stack", string(stack))

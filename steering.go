@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/goacp/acp/acpv1"
@@ -66,16 +65,18 @@ func asksForPrompt(meta json.RawMessage) json.RawMessage {
 
 // addMeta adds a member to _meta, unless that is there or _meta is not an object.
 func addMeta(meta json.RawMessage, key, value string) json.RawMessage {
-	meta = bytes.TrimSpace(meta)
 	var all map[string]json.RawMessage
 	if len(meta) > 0 && json.Unmarshal(meta, &all) != nil || all[key] != nil {
 		return meta
 	}
-	member := `{"` + key + `":` + value
-	if len(all) == 0 {
-		return json.RawMessage(member + "}")
+	if all == nil { // there is none, or null
+		meta = json.RawMessage("{}")
 	}
-	return json.RawMessage(member + "," + string(meta[1:]))
+	added, err := withMember(meta, key, json.RawMessage(value))
+	if err != nil {
+		return meta
+	}
+	return added
 }
 
 // supportsSteering reports whether an agent says in _meta of its answer to initialize that

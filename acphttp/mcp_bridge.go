@@ -142,46 +142,7 @@ func (s *bridgedMCP) answer(ctx context.Context, method string, params json.RawM
 	case "ping":
 		return json.RawMessage("{}"), nil
 	}
-	params, err := withMCPMeta(params)
-	if err != nil {
-		return nil, jsonrpc.ErrInvalidParams
-	}
 	return s.b.Call(ctx, method, params, nil)
-}
-
-// withMCPMeta adds what _meta of a request has to hold where there is no handshake.
-func withMCPMeta(params json.RawMessage) (json.RawMessage, error) {
-	fields := map[string]json.RawMessage{}
-	if len(params) > 0 {
-		if err := json.Unmarshal(params, &fields); err != nil {
-			return nil, err
-		}
-	}
-	meta := map[string]json.RawMessage{}
-	if raw := fields["_meta"]; len(raw) > 0 {
-		if err := json.Unmarshal(raw, &meta); err != nil {
-			return nil, err
-		}
-	}
-	if fields == nil {
-		fields = map[string]json.RawMessage{}
-	}
-	if meta == nil {
-		meta = map[string]json.RawMessage{}
-	}
-	for name, value := range map[string]string{
-		"io.modelcontextprotocol/protocolVersion":    `"2026-07-28"`,
-		"io.modelcontextprotocol/clientCapabilities": `{}`,
-	} {
-		if _, ok := meta[name]; !ok {
-			meta[name] = json.RawMessage(value)
-		}
-	}
-	var err error
-	if fields["_meta"], err = json.Marshal(meta); err != nil {
-		return nil, err
-	}
-	return json.Marshal(fields)
 }
 
 // answerMCP writes the answer to a request. Errors of the application are withheld.
