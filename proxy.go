@@ -205,7 +205,7 @@ func Chain(agent Transport, proxies ...*Proxy) Transport {
 	for _, p := range proxies {
 		c.Proxies = append(c.Proxies, Component{Proxy: p})
 	}
-	return &chainTransport{c}
+	return WrapTransport(agent, c.Wrap)
 }
 
 var errProxyAlone = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,

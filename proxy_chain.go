@@ -2,46 +2,44 @@ package acp
 
 import (
 	"context"
-	"sync"
 
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// chainTransport is the transport of an agent behind a conductor in this process.
-type chainTransport struct{ c *Conductor }
-
-// Open opens the agent's transport, and with it the chain.
-func (t *chainTransport) Open(ctx context.Context) (jsonrpc.Stream, error) {
-	agent, err := openTransport(ctx, t.c.Agent.Transport)
-	if err != nil {
-		return nil, err
-	}
+// Wrap returns the client's end of a chain in front of an agent whose stream is open, and
+// is for [WrapTransport]: what the client opens is then for it the agent's transport.
+// [ClientConn.Kill] kills the agent's process, and errors say how that ended. Agent must
+// be set: its Transport is opened if the components are started again in another version.
+// The chain ends when the stream that is returned is closed, which waits for that, and
+// closes the agent's stream.
+//
+//	t = acp.WrapTransport(t, (&acp.Conductor{Agent: acp.Component{Transport: t}, Proxies: proxies}).Wrap)
+func (c *Conductor) Wrap(agent jsonrpc.Stream) jsonrpc.Stream {
 	theirs, ours := framePipe()
-	s := &chainStream{framePipeEnd: ours, done: make(chan struct{})}
-	if p := processOf(agent); p != nil {
-		processes.Store(s, p)
-	}
-	run := newChain(context.WithoutCancel(ctx), t.c, agent)
+	s := &chainStream{framePipeEnd: ours, agent: agent, done: make(chan struct{})}
+	run := newChain(context.Background(), c, agent)
 	go func() {
 		defer close(s.done)
 		s.err = run.serve(theirs)
 	}()
-	return s, nil
+	return s
 }
 
 // chainStream is the client's end of a chain.
 type chainStream struct {
 	*framePipeEnd
-	once sync.Once
-	done chan struct{} // closed when the chain has ended and err is set
-	err  error
+	agent jsonrpc.Stream
+	done  chan struct{} // closed when the chain has ended and err is set
+	err   error
 }
+
+// Unwrap returns the stream of the agent.
+func (s *chainStream) Unwrap() jsonrpc.Stream { return s.agent }
 
 // Close ends the chain and returns when it has ended.
 func (s *chainStream) Close() error {
 	err := s.framePipeEnd.Close()
 	<-s.done
-	s.once.Do(func() { processes.Delete(s) })
 	return err
 }
 

@@ -104,3 +104,11 @@ func TestChainPasses(t *testing.T) {
 }
 
 var _ = jsonrpc.ErrClosed
+
+// TestChainInnermost: a chain is closed before the agent's command is started again in another version, as the command
+// itself would be.
+func TestChainInnermost(t *testing.T) {
+	if got, ok := innermost(Chain(Command("agent"), new(Proxy))).(*CommandTransport); !ok || got.Path != "agent" {
+		t.Errorf("the transport that a chain opens is %v", got)
+	}
+}

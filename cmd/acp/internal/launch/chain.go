@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
@@ -55,7 +54,7 @@ func NewChain(agent roster.Agent, o Options) (*Chain, error) {
 				return nil, &chainError{exitcode.With(exitcode.Usage, err)}
 			}
 		} else {
-			if err := lookProxy(p, o.Dir); err != nil {
+			if _, err := lookProxy(p, o.Dir); err != nil {
 				return nil, &chainError{err}
 			}
 			one.command = &acp.CommandTransport{Path: p.Argv[0], Args: p.Argv[1:], Dir: o.Dir}
@@ -72,12 +71,14 @@ type chainError struct{ error }
 // Unwrap returns the error with the exit status.
 func (e *chainError) Unwrap() error { return e.error }
 
-func lookProxy(p roster.Proxy, dir string) error {
-	if _, err := roster.LookPath(p.Argv[0], dir, os.Environ()); err != nil {
-		return exitcode.Errorf(exitcode.Agent, "the proxy %s cannot be used: program %s: %w",
+// lookProxy returns the file of a proxy's program.
+func lookProxy(p roster.Proxy, dir string) (string, error) {
+	file, err := roster.LookPath(p.Argv[0], dir, os.Environ())
+	if err != nil {
+		return "", exitcode.Errorf(exitcode.Agent, "the proxy %s cannot be used: program %s: %w",
 			safetext.Line(p.Name, 200), roster.Quote(safetext.Line(p.Argv[0], 200)), err)
 	}
-	return nil
+	return file, nil
 }
 
 // Conductor returns a conductor with the proxies in front of an agent, for one client. Call end when it
@@ -122,68 +123,27 @@ func (c *Chain) Serve(agent acp.Transport) func(context.Context, acp.Transport) 
 // process can be killed, and errors say how that ended.
 func (c *Chain) Before(agent acp.Transport) acp.Transport {
 	return acp.WrapTransport(agent, func(inner jsonrpc.Stream) jsonrpc.Stream {
-		conductor, end, err := c.Conductor(&opened{way: agent, first: inner})
+		conductor, end, err := c.Conductor(agent)
 		if err != nil {
 			return &failed{inner, err}
 		}
-		theirs, ours := jsonrpc.Pipe()
-		s := &chainStream{EagerStream: ours.(jsonrpc.EagerStream), inner: inner, done: make(chan struct{})}
-		go func() {
-			defer close(s.done)
-			s.err = errors.Join(conductor.Serve(context.Background(), acp.Over(theirs)), end())
-		}()
-		return s
+		chain := conductor.Wrap(inner)
+		return &chainStream{chain.(jsonrpc.EagerStream), chain, end}
 	})
-}
-
-// opened is the way to an agent that is open already. It is opened anew if the proxies make the chain speak
-// another version.
-type opened struct {
-	way acp.Transport
-
-	mu    sync.Mutex
-	first jsonrpc.Stream
-}
-
-// Open implements [acp.Transport].
-func (o *opened) Open(ctx context.Context) (jsonrpc.Stream, error) {
-	o.mu.Lock()
-	first := o.first
-	o.first = nil
-	o.mu.Unlock()
-	if first != nil {
-		return first, nil
-	}
-	return o.way.Open(ctx)
 }
 
 // chainStream is the client's end of a chain.
 type chainStream struct {
 	jsonrpc.EagerStream
-	inner jsonrpc.Stream // of the agent
-	done  chan struct{}  // closed when the chain has ended and err is set
-	err   error
+	chain jsonrpc.Stream
+	end   func() error // of the proxies
 }
 
-// Unwrap returns the stream of the agent.
-func (s *chainStream) Unwrap() jsonrpc.Stream { return s.inner }
+// Unwrap returns the end that package acp knows.
+func (s *chainStream) Unwrap() jsonrpc.Stream { return s.chain }
 
 // Close ends the chain and returns when it has ended.
-func (s *chainStream) Close() error {
-	err := s.EagerStream.Close()
-	<-s.done
-	return errors.Join(err, s.inner.Close()) // which was never used if the client has not initialized
-}
-
-// ExitErr returns how the chain ended, or nil if it has not.
-func (s *chainStream) ExitErr() error {
-	select {
-	case <-s.done:
-		return s.err
-	default:
-		return nil
-	}
-}
+func (s *chainStream) Close() error { return errors.Join(s.EagerStream.Close(), s.end()) }
 
 // failed is the stream to an agent whose proxies could not be started.
 type failed struct {
@@ -206,10 +166,7 @@ func Conducted(agent roster.Agent, dir string, argv ...string) ([]string, error)
 	args := []string{"conductor"}
 	for _, p := range agent.Proxies {
 		if !p.Ready {
-			if err := lookProxy(p, dir); err != nil {
-				return nil, err
-			}
-			file, err := roster.LookPath(p.Argv[0], dir, os.Environ())
+			file, err := lookProxy(p, dir)
 			if err != nil {
 				return nil, err
 			}
