@@ -59,17 +59,6 @@ func (m *Model) body(r *model.Request) ([]byte, error) {
 		return nil, err
 	}
 	b := append(bytes.Clone(prefix), `,"messages":[`...)
-	first := true
-	add := func(form []byte) {
-		if len(form) == 0 {
-			return
-		}
-		if !first {
-			b = append(b, ',')
-		}
-		first = false
-		b = append(b, form...)
-	}
 	for i, msg := range r.Messages {
 		if len(r.Tail) > 0 && i == len(r.Messages)-1 {
 			// The automatic mark would be on the tail, which the next request does not have.
@@ -77,21 +66,21 @@ func (m *Model) body(r *model.Request) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			add(form)
+			b = stream.Append(b, form)
 			continue
 		}
 		form, err := msg.Encoded(m.form, func(msg *model.Message) ([]byte, error) { return m.message(msg, false) })
 		if err != nil {
 			return nil, err
 		}
-		add(form)
+		b = stream.Append(b, form)
 	}
 	if len(r.Tail) > 0 {
 		form, err := m.message(&model.Message{Role: model.User, Parts: r.Tail}, false)
 		if err != nil {
 			return nil, err
 		}
-		add(form)
+		b = stream.Append(b, form)
 	}
 	return stream.AppendFields(append(b, ']'), m.ending(r))
 }

@@ -10,18 +10,12 @@ import (
 // Messages appends the messages of a request, as encode makes them for an interface, to a list that is open, and closes
 // it. Those of the conversation are encoded once; a form that is empty is left out.
 func Messages(b []byte, r *model.Request, form string, encode func(*model.Message) ([]byte, error)) ([]byte, error) {
-	first := b[len(b)-1] == '['
 	var before []byte
 	add := func(form []byte) {
-		if len(form) == 0 {
-			return
+		if len(form) > 0 {
+			b = Append(Append(b, alternate(before, form)), form)
+			before = form
 		}
-		if !first {
-			b = append(b, ',')
-		}
-		first = false
-		b = append(append(b, alternate(before, form)...), form...)
-		before = form
 	}
 	for _, m := range r.Messages {
 		f, err := m.Encoded(form, encode)
@@ -40,6 +34,14 @@ func Messages(b []byte, r *model.Request, form string, encode func(*model.Messag
 	return append(b, ']'), nil
 }
 
+// Append appends an element to a list that is open; nothing if its form is empty.
+func Append(b, form []byte) []byte {
+	if len(form) > 0 && b[len(b)-1] != '[' {
+		b = append(b, ',')
+	}
+	return append(b, form...)
+}
+
 // alternate returns what is put between the encoded forms of two messages: a message of the assistant where two of the
 // user would follow each other, which templates of some models refuse. That happens if a turn has failed or was
 // cancelled before there was an answer. Objects begin with their role.
@@ -52,7 +54,7 @@ func alternate(before, next []byte) []byte {
 	if last < 0 || !bytes.HasPrefix(before[last:], []byte(user)) {
 		return nil
 	}
-	return []byte(`{"role":"assistant","content":"(no answer)"},`)
+	return []byte(`{"role":"assistant","content":"(no answer)"}`)
 }
 
 // UseOf returns the last wish for a tool that has an id in a conversation; nil if there is none.
