@@ -410,6 +410,26 @@ func (a *App) Launch() (launch.Options, error) {
 	return launch.Options{Dir: a.Cwd, Stderr: a.Err, Tool: "acp " + a.Version, Environ: a.Keys(cfg).Environ()}, nil
 }
 
+// LaunchFor is [App.Launch] for an agent that a command serves: it has the built-in agent if that is it, and fails
+// if the agent's program is missing. That is reported at once, not only when a client has connected.
+func (a *App) LaunchFor(ctx context.Context, agent roster.Agent) (to launch.Options, err error) {
+	if to, err = a.Launch(); err != nil {
+		return to, err
+	}
+	if agent.Builtin {
+		if to.BuiltIn, err = a.BuiltIn(ctx); err != nil {
+			return to, err
+		}
+	}
+	if agent.Command == "" || agent.LoginEnv {
+		return to, nil
+	}
+	if _, err := roster.LookPath(agent.Command, a.Cwd, agent.Environ()); err != nil {
+		return to, launch.NoProgram(agent.Name, agent.Command, err)
+	}
+	return to, nil
+}
+
 // UseModel sets the language model that the settings name, if they do, and its limits.
 func (a *App) UseModel(o *builtin.Options) error {
 	cfg, err := a.Config()

@@ -112,18 +112,9 @@ func Run(ctx context.Context, o *Options) error {
 		agent.Protocol = o.AgentProtocol
 	}
 	b := &acp.Bridge{Logger: a.Logger, ClientVersions: [2]int{o.ClientProtocol, o.ClientProtocol}, AgentVersions: [2]int{agent.Protocol, agent.Protocol}}
-	to, err := a.Launch()
+	to, err := a.LaunchFor(ctx, agent)
 	if err != nil {
 		return err
-	}
-	if agent.Builtin {
-		if to.BuiltIn, err = a.BuiltIn(ctx); err != nil {
-			return err
-		}
-	}
-	// A missing program is reported at once, not only when a client has connected.
-	if _, err := roster.LookPath(agent.Command, a.Cwd, agent.Environ()); err != nil && agent.Command != "" && !agent.LoginEnv {
-		return launch.NoProgram(agent.Name, agent.Command, err)
 	}
 	if b.Agent, err = launch.Transport(agent, to); err != nil {
 		return err

@@ -180,21 +180,12 @@ func Run(ctx context.Context, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	to, err := a.Launch()
+	to, err := a.LaunchFor(ctx, agent)
 	if err != nil {
 		return err
 	}
-	if agent.Builtin {
-		if to.BuiltIn, err = a.BuiltIn(ctx); err != nil {
-			return err
-		}
-	}
 	var way acp.Transport
 	if ok {
-		// A missing program is reported at once, not only when a client has connected.
-		if _, err := roster.LookPath(agent.Command, a.Cwd, agent.Environ()); err != nil && agent.Command != "" && !agent.LoginEnv {
-			return launch.NoProgram(agent.Name, agent.Command, err)
-		}
 		if way, err = launch.Direct(agent, to); err != nil {
 			return err
 		}
