@@ -96,7 +96,7 @@ func hasValue(options []SessionConfigOption, id SessionConfigID, v SessionConfig
 	return false
 }
 
-// maxReplayedChildren bounds the subagents of which a replay says that it is over.
+// maxReplayedChildren bounds for how many subagents a replay reports its end.
 const maxReplayedChildren = 4096
 
 // A replayEnd is what a session remembers of a replay, to say that it is over. The

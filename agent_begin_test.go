@@ -60,8 +60,8 @@ func idValue(id SessionConfigID, v SessionConfigValueID) InitialOption {
 	return InitialOption{ConfigID: id, Value: &SessionConfigOptionValueID{Value: v}}
 }
 
-// TestSessionOptions: what a session would begin with is told without opening one, and
-// only if the agent has advertised that.
+// TestSessionOptions: the agent says what a session would begin with and opens none, and
+// the client asks only an agent that has advertised that.
 func TestSessionOptions(t *testing.T) {
 	for _, agent := range []int{1, 2} {
 		for _, through := range []int{0, 1, 2} { // the client's version at a bridge; 0 is none
@@ -105,8 +105,8 @@ func beginClient(t *testing.T, a *Agent, bridge int) *ClientConn {
 	return c
 }
 
-// TestInitialOptions: options begin with the values that were asked for; what the agent
-// has not taken is set afterwards, and what cannot be set is told with the reason.
+// TestInitialOptions: options begin with the values that were asked for. The client sets
+// the others afterwards, and reports with the reason which of them it cannot set.
 func TestInitialOptions(t *testing.T) {
 	for _, agent := range []int{1, 2} {
 		for _, ahead := range []bool{true, false} {
@@ -269,8 +269,8 @@ func TestReplayCompleteBridge(t *testing.T) {
 	}
 }
 
-// TestReplayTruncated: a history that breaks off is told from one that is complete, and from
-// a session that is not there.
+// TestReplayTruncated: the client distinguishes a history that breaks off from a complete
+// one, and from a session that does not exist.
 func TestReplayTruncated(t *testing.T) {
 	for _, x := range []struct {
 		name      string

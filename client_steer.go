@@ -118,7 +118,7 @@ type clientSteer struct {
 	cancels uint64      // of the session before it
 	sent    atomic.Bool // a request with it is on its way
 
-	// Of whoever calls Steer, and of told after that:
+	// Steer writes these, and told reads them after that:
 	taken bool
 	id    MessageID // that the agent has given it, or ""
 
@@ -188,7 +188,7 @@ func (m *clientSteer) turnEnded() {
 // steerEcho is the message of the user's that the agent sends at last.
 type steerEcho struct {
 	id     MessageID
-	text   string // of its blocks, one behind the other, as far as it may be the one that is steered
+	text   string // the texts of its blocks, joined; no longer than needed to compare it with the steered message
 	blocks int
 }
 

@@ -17,8 +17,8 @@ import (
 type Harmless struct {
 	// Why says why the line is not harmless, in a few words; "" if it is.
 	Why string
-	// Programs are the names of the programs that the line runs. One that is not a
-	// program of the system, but a file of the session, may do anything.
+	// Programs names the programs that the line runs. A program of the system does what
+	// is known of it; a file of the session may do anything.
 	Programs []string
 	// Git are the directories in which it runs git. Settings of a repository name
 	// programs that git runs: the line is harmless only where the caller keeps git
