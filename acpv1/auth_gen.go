@@ -317,7 +317,7 @@ func (v *AuthMethodTerminal) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "id", "name", "description", "args", "env")
+		d.MissingOf(start, 0x3&^seen, "id,name,description,args,env")
 	}
 }
 
@@ -332,31 +332,28 @@ func (v *AuthMethodTerminal) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AuthMethodTerminal) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"id":`...), string(v.ID)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"id":`, string(v.ID))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if v.Args != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"args":`...), v.Args, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"args":`), v.Args, wire.AppendText[string])); err != nil {
 			return dst, wire.In("args", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Env != nil {
-		if dst, err = wire.AppendMap(append(dst, `"env":`...), v.Env, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendMap(wire.Key(dst, `"env":`), v.Env, wire.AppendText[string])); err != nil {
 			return dst, wire.In("env", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "id", "name", "description", "args", "env", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "id,name,description,args,env,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -410,7 +407,7 @@ func (v *AuthMethodAgent) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "id", "name", "description")
+		d.MissingOf(start, 0x3&^seen, "id,name,description")
 	}
 }
 
@@ -425,19 +422,18 @@ func (v *AuthMethodAgent) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AuthMethodAgent) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"id":`...), string(v.ID)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"id":`, string(v.ID))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "id", "name", "description", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "id,name,description,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -522,7 +518,7 @@ func (v *AuthStatusResponse) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "state", "accounts")
+		d.MissingOf(start, 0x1&^seen, "state,accounts")
 	}
 }
 
@@ -537,21 +533,19 @@ func (v *AuthStatusResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AuthStatusResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"state":`...), string(v.State)), ',')
+	dst = wire.AppendStringMember(dst, `"state":`, string(v.State))
 	if v.Accounts != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"accounts":`...), v.Accounts, (*AuthAccount).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"accounts":`), v.Accounts, (*AuthAccount).AppendJSON)); err != nil {
 			return dst, wire.In("accounts", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "state", "accounts", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "state,accounts,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -646,7 +640,7 @@ func (v *AuthAccount) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "label", "active", "name", "email", "organization")
+		d.MissingOf(start, 0x1&^seen, "label,active,name,email,organization")
 	}
 }
 
@@ -661,27 +655,26 @@ func (v *AuthAccount) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AuthAccount) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"label":`...), v.Label), ',')
+	dst = wire.AppendStringMember(dst, `"label":`, v.Label)
 	if v.Active != nil {
-		dst = append(wire.AppendBool(append(dst, `"active":`...), *v.Active), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"active":`), *v.Active), ',')
 	}
 	if v.Name != "" {
-		dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+		dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	}
 	if v.Email != "" {
-		dst = append(wire.AppendString(append(dst, `"email":`...), v.Email), ',')
+		dst = wire.AppendStringMember(dst, `"email":`, v.Email)
 	}
 	if v.Organization != "" {
-		dst = append(wire.AppendString(append(dst, `"organization":`...), v.Organization), ',')
+		dst = wire.AppendStringMember(dst, `"organization":`, v.Organization)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "label", "active", "name", "email", "organization", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "label,active,name,email,organization,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -726,7 +719,7 @@ func (v *AuthStatusUpdateNotification) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "state", "accounts")
+		d.MissingOf(start, 0x1&^seen, "state,accounts")
 	}
 }
 
@@ -741,21 +734,19 @@ func (v *AuthStatusUpdateNotification) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AuthStatusUpdateNotification) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"state":`...), string(v.State)), ',')
+	dst = wire.AppendStringMember(dst, `"state":`, string(v.State))
 	if v.Accounts != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"accounts":`...), v.Accounts, (*AuthAccount).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"accounts":`), v.Accounts, (*AuthAccount).AppendJSON)); err != nil {
 			return dst, wire.In("accounts", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "state", "accounts", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "state,accounts,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -806,15 +797,14 @@ func (v *AuthenticateRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AuthenticateRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"methodId":`...), string(v.MethodID)), ',')
+	dst = wire.AppendStringMember(dst, `"methodId":`, string(v.MethodID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "methodId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "methodId,_meta,"); err != nil {
 			return dst, err
 		}
 	}

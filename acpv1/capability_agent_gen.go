@@ -359,38 +359,32 @@ func (v *AgentCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *AgentCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.LoadSession {
-		dst = append(wire.AppendBool(append(dst, `"loadSession":`...), v.LoadSession), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"loadSession":`), v.LoadSession), ',')
 	}
-	if dst, err = v.PromptCapabilities.AppendJSON(append(dst, `"promptCapabilities":`...)); err != nil {
+	if dst, err = wire.Comma(v.PromptCapabilities.AppendJSON(wire.Key(dst, `"promptCapabilities":`))); err != nil {
 		return dst, wire.In("promptCapabilities", err)
 	}
-	dst = append(dst, ',')
-	if dst, err = v.MCPCapabilities.AppendJSON(append(dst, `"mcpCapabilities":`...)); err != nil {
+	if dst, err = wire.Comma(v.MCPCapabilities.AppendJSON(wire.Key(dst, `"mcpCapabilities":`))); err != nil {
 		return dst, wire.In("mcpCapabilities", err)
 	}
-	dst = append(dst, ',')
-	if dst, err = v.SessionCapabilities.AppendJSON(append(dst, `"sessionCapabilities":`...)); err != nil {
+	if dst, err = wire.Comma(v.SessionCapabilities.AppendJSON(wire.Key(dst, `"sessionCapabilities":`))); err != nil {
 		return dst, wire.In("sessionCapabilities", err)
 	}
-	dst = append(dst, ',')
-	if dst, err = v.Auth.AppendJSON(append(dst, `"auth":`...)); err != nil {
+	if dst, err = wire.Comma(v.Auth.AppendJSON(wire.Key(dst, `"auth":`))); err != nil {
 		return dst, wire.In("auth", err)
 	}
-	dst = append(dst, ',')
 	if v.Providers != nil {
-		if dst, err = v.Providers.AppendJSON(append(dst, `"providers":`...)); err != nil {
+		if dst, err = wire.Comma(v.Providers.AppendJSON(wire.Key(dst, `"providers":`))); err != nil {
 			return dst, wire.In("providers", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "loadSession", "promptCapabilities", "mcpCapabilities", "sessionCapabilities", "auth", "providers", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "loadSession,promptCapabilities,mcpCapabilities,sessionCapabilities,auth,providers,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -460,22 +454,21 @@ func (v *PromptCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *PromptCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Image {
-		dst = append(wire.AppendBool(append(dst, `"image":`...), v.Image), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"image":`), v.Image), ',')
 	}
 	if v.Audio {
-		dst = append(wire.AppendBool(append(dst, `"audio":`...), v.Audio), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"audio":`), v.Audio), ',')
 	}
 	if v.EmbeddedContext {
-		dst = append(wire.AppendBool(append(dst, `"embeddedContext":`...), v.EmbeddedContext), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"embeddedContext":`), v.EmbeddedContext), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "image", "audio", "embeddedContext", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "image,audio,embeddedContext,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -545,22 +538,21 @@ func (v *MCPCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *MCPCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.HTTP {
-		dst = append(wire.AppendBool(append(dst, `"http":`...), v.HTTP), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"http":`), v.HTTP), ',')
 	}
 	if v.SSE {
-		dst = append(wire.AppendBool(append(dst, `"sse":`...), v.SSE), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"sse":`), v.SSE), ',')
 	}
 	if v.ACP {
-		dst = append(wire.AppendBool(append(dst, `"acp":`...), v.ACP), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"acp":`), v.ACP), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "http", "sse", "acp", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "http,sse,acp,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -735,79 +727,67 @@ func (v *SessionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.List != nil {
-		if dst, err = v.List.AppendJSON(append(dst, `"list":`...)); err != nil {
+		if dst, err = wire.Comma(v.List.AppendJSON(wire.Key(dst, `"list":`))); err != nil {
 			return dst, wire.In("list", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Delete != nil {
-		if dst, err = v.Delete.AppendJSON(append(dst, `"delete":`...)); err != nil {
+		if dst, err = wire.Comma(v.Delete.AppendJSON(wire.Key(dst, `"delete":`))); err != nil {
 			return dst, wire.In("delete", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.AdditionalDirectories != nil {
-		if dst, err = v.AdditionalDirectories.AppendJSON(append(dst, `"additionalDirectories":`...)); err != nil {
+		if dst, err = wire.Comma(v.AdditionalDirectories.AppendJSON(wire.Key(dst, `"additionalDirectories":`))); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.SystemPrompt != nil {
-		if dst, err = v.SystemPrompt.AppendJSON(append(dst, `"systemPrompt":`...)); err != nil {
+		if dst, err = wire.Comma(v.SystemPrompt.AppendJSON(wire.Key(dst, `"systemPrompt":`))); err != nil {
 			return dst, wire.In("systemPrompt", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Fork != nil {
-		if dst, err = v.Fork.AppendJSON(append(dst, `"fork":`...)); err != nil {
+		if dst, err = wire.Comma(v.Fork.AppendJSON(wire.Key(dst, `"fork":`))); err != nil {
 			return dst, wire.In("fork", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Archive != nil {
-		if dst, err = v.Archive.AppendJSON(append(dst, `"archive":`...)); err != nil {
+		if dst, err = wire.Comma(v.Archive.AppendJSON(wire.Key(dst, `"archive":`))); err != nil {
 			return dst, wire.In("archive", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Status != nil {
-		if dst, err = v.Status.AppendJSON(append(dst, `"status":`...)); err != nil {
+		if dst, err = wire.Comma(v.Status.AppendJSON(wire.Key(dst, `"status":`))); err != nil {
 			return dst, wire.In("status", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Title != nil {
-		if dst, err = v.Title.AppendJSON(append(dst, `"title":`...)); err != nil {
+		if dst, err = wire.Comma(v.Title.AppendJSON(wire.Key(dst, `"title":`))); err != nil {
 			return dst, wire.In("title", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Resume != nil {
-		if dst, err = v.Resume.AppendJSON(append(dst, `"resume":`...)); err != nil {
+		if dst, err = wire.Comma(v.Resume.AppendJSON(wire.Key(dst, `"resume":`))); err != nil {
 			return dst, wire.In("resume", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Close != nil {
-		if dst, err = v.Close.AppendJSON(append(dst, `"close":`...)); err != nil {
+		if dst, err = wire.Comma(v.Close.AppendJSON(wire.Key(dst, `"close":`))); err != nil {
 			return dst, wire.In("close", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Options != nil {
-		if dst, err = v.Options.AppendJSON(append(dst, `"options":`...)); err != nil {
+		if dst, err = wire.Comma(v.Options.AppendJSON(wire.Key(dst, `"options":`))); err != nil {
 			return dst, wire.In("options", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "list", "delete", "additionalDirectories", "systemPrompt", "fork", "archive", "status", "title", "resume", "close", "options", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "list,delete,additionalDirectories,systemPrompt,fork,archive,status,title,resume,close,options,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -923,19 +903,17 @@ func (v *SessionSystemPromptCapabilities) AppendJSON(dst []byte) ([]byte, error)
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionSystemPromptCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Mode != nil {
-		if dst, err = v.Mode.AppendJSON(append(dst, `"mode":`...)); err != nil {
+		if dst, err = wire.Comma(v.Mode.AppendJSON(wire.Key(dst, `"mode":`))); err != nil {
 			return dst, wire.In("mode", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "mode", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "mode,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -990,19 +968,17 @@ func (v *SessionSystemPromptModeCapabilities) AppendJSON(dst []byte) ([]byte, er
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionSystemPromptModeCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Override != nil {
-		if dst, err = v.Override.AppendJSON(append(dst, `"override":`...)); err != nil {
+		if dst, err = wire.Comma(v.Override.AppendJSON(wire.Key(dst, `"override":`))); err != nil {
 			return dst, wire.In("override", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "override", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "override,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1206,25 +1182,22 @@ func (v *AgentAuthCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *AgentAuthCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Status != nil {
-		if dst, err = v.Status.AppendJSON(append(dst, `"status":`...)); err != nil {
+		if dst, err = wire.Comma(v.Status.AppendJSON(wire.Key(dst, `"status":`))); err != nil {
 			return dst, wire.In("status", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Logout != nil {
-		if dst, err = v.Logout.AppendJSON(append(dst, `"logout":`...)); err != nil {
+		if dst, err = wire.Comma(v.Logout.AppendJSON(wire.Key(dst, `"logout":`))); err != nil {
 			return dst, wire.In("logout", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "status", "logout", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "status,logout,_meta,"); err != nil {
 			return dst, err
 		}
 	}

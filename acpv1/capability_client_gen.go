@@ -316,49 +316,42 @@ func (v *ClientCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ClientCapabilities) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = v.FS.AppendJSON(append(dst, `"fs":`...)); err != nil {
+	if dst, err = wire.Comma(v.FS.AppendJSON(wire.Key(dst, `"fs":`))); err != nil {
 		return dst, wire.In("fs", err)
 	}
-	dst = append(dst, ',')
 	if v.Terminal {
-		dst = append(wire.AppendBool(append(dst, `"terminal":`...), v.Terminal), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"terminal":`), v.Terminal), ',')
 	}
 	if v.Session != nil {
-		if dst, err = v.Session.AppendJSON(append(dst, `"session":`...)); err != nil {
+		if dst, err = wire.Comma(v.Session.AppendJSON(wire.Key(dst, `"session":`))); err != nil {
 			return dst, wire.In("session", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Subagents != nil {
-		if dst, err = v.Subagents.AppendJSON(append(dst, `"subagents":`...)); err != nil {
+		if dst, err = wire.Comma(v.Subagents.AppendJSON(wire.Key(dst, `"subagents":`))); err != nil {
 			return dst, wire.In("subagents", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Plan != nil {
-		if dst, err = v.Plan.AppendJSON(append(dst, `"plan":`...)); err != nil {
+		if dst, err = wire.Comma(v.Plan.AppendJSON(wire.Key(dst, `"plan":`))); err != nil {
 			return dst, wire.In("plan", err)
 		}
-		dst = append(dst, ',')
 	}
-	if dst, err = v.Auth.AppendJSON(append(dst, `"auth":`...)); err != nil {
+	if dst, err = wire.Comma(v.Auth.AppendJSON(wire.Key(dst, `"auth":`))); err != nil {
 		return dst, wire.In("auth", err)
 	}
-	dst = append(dst, ',')
 	if v.Elicitation != nil {
-		if dst, err = v.Elicitation.AppendJSON(append(dst, `"elicitation":`...)); err != nil {
+		if dst, err = wire.Comma(v.Elicitation.AppendJSON(wire.Key(dst, `"elicitation":`))); err != nil {
 			return dst, wire.In("elicitation", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "fs", "terminal", "session", "subagents", "plan", "auth", "elicitation", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "fs,terminal,session,subagents,plan,auth,elicitation,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -419,19 +412,18 @@ func (v *FileSystemCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *FileSystemCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.ReadTextFile {
-		dst = append(wire.AppendBool(append(dst, `"readTextFile":`...), v.ReadTextFile), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"readTextFile":`), v.ReadTextFile), ',')
 	}
 	if v.WriteTextFile {
-		dst = append(wire.AppendBool(append(dst, `"writeTextFile":`...), v.WriteTextFile), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"writeTextFile":`), v.WriteTextFile), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "readTextFile", "writeTextFile", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "readTextFile,writeTextFile,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -534,43 +526,37 @@ func (v *ClientSessionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ClientSessionCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Compaction != nil {
-		if dst, err = v.Compaction.AppendJSON(append(dst, `"compaction":`...)); err != nil {
+		if dst, err = wire.Comma(v.Compaction.AppendJSON(wire.Key(dst, `"compaction":`))); err != nil {
 			return dst, wire.In("compaction", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = v.ConfigOptions.AppendJSON(append(dst, `"configOptions":`...)); err != nil {
+		if dst, err = wire.Comma(v.ConfigOptions.AppendJSON(wire.Key(dst, `"configOptions":`))); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Notices != nil {
-		if dst, err = v.Notices.AppendJSON(append(dst, `"notices":`...)); err != nil {
+		if dst, err = wire.Comma(v.Notices.AppendJSON(wire.Key(dst, `"notices":`))); err != nil {
 			return dst, wire.In("notices", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Cursors != nil {
-		if dst, err = v.Cursors.AppendJSON(append(dst, `"cursors":`...)); err != nil {
+		if dst, err = wire.Comma(v.Cursors.AppendJSON(wire.Key(dst, `"cursors":`))); err != nil {
 			return dst, wire.In("cursors", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.PromptSuggestions != nil {
-		if dst, err = v.PromptSuggestions.AppendJSON(append(dst, `"promptSuggestions":`...)); err != nil {
+		if dst, err = wire.Comma(v.PromptSuggestions.AppendJSON(wire.Key(dst, `"promptSuggestions":`))); err != nil {
 			return dst, wire.In("promptSuggestions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "compaction", "configOptions", "notices", "cursors", "promptSuggestions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "compaction,configOptions,notices,cursors,promptSuggestions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -644,19 +630,17 @@ func (v *SessionConfigOptionsCapabilities) AppendJSON(dst []byte) ([]byte, error
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigOptionsCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Boolean != nil {
-		if dst, err = v.Boolean.AppendJSON(append(dst, `"boolean":`...)); err != nil {
+		if dst, err = wire.Comma(v.Boolean.AppendJSON(wire.Key(dst, `"boolean":`))); err != nil {
 			return dst, wire.In("boolean", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "boolean", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "boolean,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -784,16 +768,15 @@ func (v *AuthCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *AuthCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Terminal {
-		dst = append(wire.AppendBool(append(dst, `"terminal":`...), v.Terminal), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"terminal":`), v.Terminal), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "terminal", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "terminal,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -860,25 +843,22 @@ func (v *ElicitationCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ElicitationCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Form != nil {
-		if dst, err = v.Form.AppendJSON(append(dst, `"form":`...)); err != nil {
+		if dst, err = wire.Comma(v.Form.AppendJSON(wire.Key(dst, `"form":`))); err != nil {
 			return dst, wire.In("form", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.URL != nil {
-		if dst, err = v.URL.AppendJSON(append(dst, `"url":`...)); err != nil {
+		if dst, err = wire.Comma(v.URL.AppendJSON(wire.Key(dst, `"url":`))); err != nil {
 			return dst, wire.In("url", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "form", "url", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "form,url,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1014,31 +994,27 @@ func (v *PromptSuggestionsCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *PromptSuggestionsCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Image != nil {
-		if dst, err = v.Image.AppendJSON(append(dst, `"image":`...)); err != nil {
+		if dst, err = wire.Comma(v.Image.AppendJSON(wire.Key(dst, `"image":`))); err != nil {
 			return dst, wire.In("image", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Audio != nil {
-		if dst, err = v.Audio.AppendJSON(append(dst, `"audio":`...)); err != nil {
+		if dst, err = wire.Comma(v.Audio.AppendJSON(wire.Key(dst, `"audio":`))); err != nil {
 			return dst, wire.In("audio", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.EmbeddedContext != nil {
-		if dst, err = v.EmbeddedContext.AppendJSON(append(dst, `"embeddedContext":`...)); err != nil {
+		if dst, err = wire.Comma(v.EmbeddedContext.AppendJSON(wire.Key(dst, `"embeddedContext":`))); err != nil {
 			return dst, wire.In("embeddedContext", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "image", "audio", "embeddedContext", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "image,audio,embeddedContext,_meta,"); err != nil {
 			return dst, err
 		}
 	}

@@ -83,7 +83,7 @@ func (v *AvailableCommand) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "name", "description", "input")
+		d.MissingOf(start, 0x3&^seen, "name,description,input")
 	}
 }
 
@@ -98,22 +98,20 @@ func (v *AvailableCommand) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AvailableCommand) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	if v.Input != nil {
-		if dst, err = v.Input.AppendJSON(append(dst, `"input":`...)); err != nil {
+		if dst, err = wire.Comma(v.Input.AppendJSON(wire.Key(dst, `"input":`))); err != nil {
 			return dst, wire.In("input", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "description", "input", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,description,input,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -164,15 +162,14 @@ func (v *UnstructuredCommandInput) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *UnstructuredCommandInput) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"hint":`...), v.Hint), ',')
+	dst = wire.AppendStringMember(dst, `"hint":`, v.Hint)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "hint", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "hint,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -232,18 +229,16 @@ func (v *AvailableCommandsUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AvailableCommandsUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"availableCommands":`...), v.AvailableCommands, (*AvailableCommand).AppendJSON); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"availableCommands":`), v.AvailableCommands, (*AvailableCommand).AppendJSON)); err != nil {
 		return dst, wire.In("availableCommands", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "availableCommands", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "availableCommands,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}

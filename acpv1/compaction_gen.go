@@ -145,7 +145,7 @@ func (v *CompactionUpdate) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "compactionId", "status", "summary", "error")
+		d.MissingOf(start, 0x3&^seen, "compactionId,status,summary,error")
 	}
 }
 
@@ -160,33 +160,31 @@ func (v *CompactionUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CompactionUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"compactionId":`...), string(v.CompactionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"status":`...), string(v.Status)), ',')
+	dst = wire.AppendStringMember(dst, `"compactionId":`, string(v.CompactionID))
+	dst = wire.AppendStringMember(dst, `"status":`, string(v.Status))
 	switch v.Summary.state {
 	case patchCleared:
 		dst = append(dst, `"summary":null,`...)
 	case patchSet:
 		x := v.Summary.value
-		if dst, err = wire.AppendSlice(append(dst, `"summary":`...), x, appendContentBlock); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"summary":`), x, appendContentBlock)); err != nil {
 			return dst, wire.In("summary", err)
 		}
-		dst = append(dst, ',')
 	}
 	switch v.Error.state {
 	case patchCleared:
 		dst = append(dst, `"error":null,`...)
 	case patchSet:
 		x := v.Error.value
-		dst = append(wire.AppendString(append(dst, `"error":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"error":`, x)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMetaPatch(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "compactionId", "status", "summary", "error", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "compactionId,status,summary,error,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -234,7 +232,7 @@ func (v *CompactionSummaryChunk) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "compactionId", "content")
+		d.MissingOf(start, 0x3&^seen, "compactionId,content")
 	}
 }
 
@@ -249,22 +247,20 @@ func (v *CompactionSummaryChunk) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CompactionSummaryChunk) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"compactionId":`...), string(v.CompactionID)), ',')
+	dst = wire.AppendStringMember(dst, `"compactionId":`, string(v.CompactionID))
 	if v.Content == nil {
 		return dst, wire.In("content", wire.ErrNoValue)
 	}
-	if dst, err = v.Content.AppendJSON(append(dst, `"content":`...)); err != nil {
+	if dst, err = wire.Comma(v.Content.AppendJSON(wire.Key(dst, `"content":`))); err != nil {
 		return dst, wire.In("content", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "compactionId", "content", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "compactionId,content,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}

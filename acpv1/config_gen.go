@@ -273,7 +273,7 @@ func (v *SessionModeState) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "currentModeId", "availableModes")
+		d.MissingOf(start, 0x3&^seen, "currentModeId,availableModes")
 	}
 }
 
@@ -288,19 +288,17 @@ func (v *SessionModeState) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionModeState) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"currentModeId":`...), string(v.CurrentModeID)), ',')
-	if dst, err = wire.AppendSlice(append(dst, `"availableModes":`...), v.AvailableModes, (*SessionMode).AppendJSON); err != nil {
+	dst = wire.AppendStringMember(dst, `"currentModeId":`, string(v.CurrentModeID))
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"availableModes":`), v.AvailableModes, (*SessionMode).AppendJSON)); err != nil {
 		return dst, wire.In("availableModes", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "currentModeId", "availableModes", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "currentModeId,availableModes,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -352,7 +350,7 @@ func (v *SessionMode) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "id", "name", "description")
+		d.MissingOf(start, 0x3&^seen, "id,name,description")
 	}
 }
 
@@ -367,19 +365,18 @@ func (v *SessionMode) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionMode) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"id":`...), string(v.ID)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"id":`, string(v.ID))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "id", "name", "description", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "id,name,description,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -450,7 +447,7 @@ func (v *SessionConfigOption) decodeJSON(d *wire.Decoder) {
 	}
 	d.Owned(owned)
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "id", "name", "description", "category")
+		d.MissingOf(start, 0x3&^seen, "id,name,description,category")
 	}
 }
 
@@ -465,13 +462,13 @@ func (v *SessionConfigOption) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigOption) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"id":`...), string(v.ID)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"id":`, string(v.ID))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if v.Category != "" {
-		dst = append(wire.AppendString(append(dst, `"category":`...), string(v.Category)), ',')
+		dst = wire.AppendStringMember(dst, `"category":`, string(v.Category))
 	}
 	if v.Kind == nil {
 		return dst, wire.In("type", wire.ErrNoValue)
@@ -480,13 +477,12 @@ func (v *SessionConfigOption) appendFields(dst []byte) (_ []byte, err error) {
 		return dst, err
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Kind.knows, "id", "name", "description", "category", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, v.Kind.knows, "id,name,description,category,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -590,7 +586,7 @@ func (v *SessionConfigSelectOption) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "value", "name", "description")
+		d.MissingOf(start, 0x3&^seen, "value,name,description")
 	}
 }
 
@@ -605,19 +601,18 @@ func (v *SessionConfigSelectOption) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigSelectOption) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"value":`...), string(v.Value)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"value":`, string(v.Value))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "value", "name", "description", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "value,name,description,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -667,7 +662,7 @@ func (v *SessionConfigSelectGroup) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "group", "name", "options")
+		d.MissingOf(start, 0x7&^seen, "group,name,options")
 	}
 }
 
@@ -682,20 +677,18 @@ func (v *SessionConfigSelectGroup) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigSelectGroup) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"group":`...), string(v.Group)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	if dst, err = wire.AppendSlice(append(dst, `"options":`...), v.Options, (*SessionConfigSelectOption).AppendJSON); err != nil {
+	dst = wire.AppendStringMember(dst, `"group":`, string(v.Group))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"options":`), v.Options, (*SessionConfigSelectOption).AppendJSON)); err != nil {
 		return dst, wire.In("options", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "group", "name", "options", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "group,name,options,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -736,7 +729,7 @@ func (v *SessionConfigSelect) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "currentValue", "options")
+		d.MissingOf(start, 0x3&^seen, "currentValue,options")
 	}
 }
 
@@ -763,14 +756,13 @@ func (v *SessionConfigSelect) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigSelect) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"currentValue":`...), string(v.CurrentValue)), ',')
+	dst = wire.AppendStringMember(dst, `"currentValue":`, string(v.CurrentValue))
 	if v.Options == nil {
 		return dst, wire.In("options", wire.ErrNoValue)
 	}
-	if dst, err = v.Options.AppendJSON(append(dst, `"options":`...)); err != nil {
+	if dst, err = wire.Comma(v.Options.AppendJSON(wire.Key(dst, `"options":`))); err != nil {
 		return dst, wire.In("options", err)
 	}
-	dst = append(dst, ',')
 	return dst, nil
 }
 
@@ -832,7 +824,7 @@ func (v *SessionConfigBoolean) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigBoolean) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendBool(append(dst, `"currentValue":`...), v.CurrentValue), ',')
+	dst = append(wire.AppendBool(wire.Key(dst, `"currentValue":`), v.CurrentValue), ',')
 	return dst, nil
 }
 
@@ -905,18 +897,16 @@ func (v *SetSessionConfigOptionResponse) AppendJSON(dst []byte) ([]byte, error) 
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SetSessionConfigOptionResponse) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*SessionConfigOption).AppendJSON); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*SessionConfigOption).AppendJSON)); err != nil {
 		return dst, wire.In("configOptions", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -957,7 +947,7 @@ func (v *SetSessionModeRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "modeId")
+		d.MissingOf(start, 0x3&^seen, "sessionId,modeId")
 	}
 }
 
@@ -972,16 +962,15 @@ func (v *SetSessionModeRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SetSessionModeRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"modeId":`...), string(v.ModeID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"modeId":`, string(v.ModeID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "modeId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,modeId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1030,7 +1019,7 @@ func (v *SetSessionConfigOptionRequest) decodeJSON(d *wire.Decoder) {
 	}
 	d.Owned(owned)
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "configId")
+		d.MissingOf(start, 0x3&^seen, "sessionId,configId")
 	}
 }
 
@@ -1045,8 +1034,8 @@ func (v *SetSessionConfigOptionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SetSessionConfigOptionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"configId":`...), string(v.ConfigID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"configId":`, string(v.ConfigID))
 	if v.Value == nil {
 		return dst, wire.In("type", wire.ErrNoValue)
 	}
@@ -1054,13 +1043,12 @@ func (v *SetSessionConfigOptionRequest) appendFields(dst []byte) (_ []byte, err 
 		return dst, err
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Value.knows, "sessionId", "configId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, v.Value.knows, "sessionId,configId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1195,7 +1183,7 @@ func (v *SessionConfigOptionValueBoolean) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigOptionValueBoolean) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendBool(append(dst, `"value":`...), v.Value), ',')
+	dst = append(wire.AppendBool(wire.Key(dst, `"value":`), v.Value), ',')
 	return dst, nil
 }
 
@@ -1252,7 +1240,7 @@ func (v *SessionConfigOptionValueID) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigOptionValueID) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"value":`...), string(v.Value)), ',')
+	dst = wire.AppendStringMember(dst, `"value":`, string(v.Value))
 	return dst, nil
 }
 

@@ -332,28 +332,25 @@ func (v *Annotations) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *Annotations) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Audience != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"audience":`...), v.Audience, wire.AppendText[Role]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"audience":`), v.Audience, wire.AppendText[Role])); err != nil {
 			return dst, wire.In("audience", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.LastModified != "" {
-		dst = append(wire.AppendString(append(dst, `"lastModified":`...), v.LastModified), ',')
+		dst = wire.AppendStringMember(dst, `"lastModified":`, v.LastModified)
 	}
 	if v.Priority != nil {
-		if dst, err = wire.AppendFloat(append(dst, `"priority":`...), *v.Priority); err != nil {
+		if dst, err = wire.Comma(wire.AppendFloat(wire.Key(dst, `"priority":`), *v.Priority)); err != nil {
 			return dst, wire.In("priority", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "audience", "lastModified", "priority", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "audience,lastModified,priority,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -419,7 +416,7 @@ func (v *TextContent) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x2 != 0x2 {
-		d.MissingOf(start, 0x2&^seen, "annotations", "text")
+		d.MissingOf(start, 0x2&^seen, "annotations,text")
 	}
 }
 
@@ -435,20 +432,18 @@ func (v *TextContent) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *TextContent) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Annotations != nil {
-		if dst, err = v.Annotations.AppendJSON(append(dst, `"annotations":`...)); err != nil {
+		if dst, err = wire.Comma(v.Annotations.AppendJSON(wire.Key(dst, `"annotations":`))); err != nil {
 			return dst, wire.In("annotations", err)
 		}
-		dst = append(dst, ',')
 	}
-	dst = append(wire.AppendString(append(dst, `"text":`...), v.Text), ',')
+	dst = wire.AppendStringMember(dst, `"text":`, v.Text)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "annotations", "text", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "annotations,text,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -519,7 +514,7 @@ func (v *ImageContent) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x6 != 0x6 {
-		d.MissingOf(start, 0x6&^seen, "annotations", "data", "mimeType", "uri")
+		d.MissingOf(start, 0x6&^seen, "annotations,data,mimeType,uri")
 	}
 }
 
@@ -535,24 +530,22 @@ func (v *ImageContent) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ImageContent) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Annotations != nil {
-		if dst, err = v.Annotations.AppendJSON(append(dst, `"annotations":`...)); err != nil {
+		if dst, err = wire.Comma(v.Annotations.AppendJSON(wire.Key(dst, `"annotations":`))); err != nil {
 			return dst, wire.In("annotations", err)
 		}
-		dst = append(dst, ',')
 	}
-	dst = append(wire.AppendString(append(dst, `"data":`...), v.Data), ',')
-	dst = append(wire.AppendString(append(dst, `"mimeType":`...), v.MIMEType), ',')
+	dst = wire.AppendStringMember(dst, `"data":`, v.Data)
+	dst = wire.AppendStringMember(dst, `"mimeType":`, v.MIMEType)
 	if v.URI != "" {
-		dst = append(wire.AppendString(append(dst, `"uri":`...), v.URI), ',')
+		dst = wire.AppendStringMember(dst, `"uri":`, v.URI)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "annotations", "data", "mimeType", "uri", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "annotations,data,mimeType,uri,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -612,7 +605,7 @@ func (v *AudioContent) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x6 != 0x6 {
-		d.MissingOf(start, 0x6&^seen, "annotations", "data", "mimeType")
+		d.MissingOf(start, 0x6&^seen, "annotations,data,mimeType")
 	}
 }
 
@@ -628,21 +621,19 @@ func (v *AudioContent) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *AudioContent) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Annotations != nil {
-		if dst, err = v.Annotations.AppendJSON(append(dst, `"annotations":`...)); err != nil {
+		if dst, err = wire.Comma(v.Annotations.AppendJSON(wire.Key(dst, `"annotations":`))); err != nil {
 			return dst, wire.In("annotations", err)
 		}
-		dst = append(dst, ',')
 	}
-	dst = append(wire.AppendString(append(dst, `"data":`...), v.Data), ',')
-	dst = append(wire.AppendString(append(dst, `"mimeType":`...), v.MIMEType), ',')
+	dst = wire.AppendStringMember(dst, `"data":`, v.Data)
+	dst = wire.AppendStringMember(dst, `"mimeType":`, v.MIMEType)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "annotations", "data", "mimeType", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "annotations,data,mimeType,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -746,7 +737,7 @@ func (v *ResourceLink) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x48 != 0x48 {
-		d.MissingOf(start, 0x48&^seen, "annotations", "description", "mimeType", "name", "size", "title", "uri")
+		d.MissingOf(start, 0x48&^seen, "annotations,description,mimeType,name,size,title,uri")
 	}
 }
 
@@ -762,33 +753,31 @@ func (v *ResourceLink) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ResourceLink) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Annotations != nil {
-		if dst, err = v.Annotations.AppendJSON(append(dst, `"annotations":`...)); err != nil {
+		if dst, err = wire.Comma(v.Annotations.AppendJSON(wire.Key(dst, `"annotations":`))); err != nil {
 			return dst, wire.In("annotations", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if v.MIMEType != "" {
-		dst = append(wire.AppendString(append(dst, `"mimeType":`...), v.MIMEType), ',')
+		dst = wire.AppendStringMember(dst, `"mimeType":`, v.MIMEType)
 	}
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if v.Size != nil {
-		dst = append(wire.AppendInt(append(dst, `"size":`...), *v.Size), ',')
+		dst = append(wire.AppendInt(wire.Key(dst, `"size":`), *v.Size), ',')
 	}
 	if v.Title != "" {
-		dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	}
-	dst = append(wire.AppendString(append(dst, `"uri":`...), v.URI), ',')
+	dst = wire.AppendStringMember(dst, `"uri":`, v.URI)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "annotations", "description", "mimeType", "name", "size", "title", "uri", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "annotations,description,mimeType,name,size,title,uri,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -859,7 +848,7 @@ func (v *TextResourceContents) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x6 != 0x6 {
-		d.MissingOf(start, 0x6&^seen, "mimeType", "text", "uri")
+		d.MissingOf(start, 0x6&^seen, "mimeType,text,uri")
 	}
 }
 
@@ -875,18 +864,17 @@ func (v *TextResourceContents) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *TextResourceContents) appendFields(dst []byte) (_ []byte, err error) {
 	if v.MIMEType != "" {
-		dst = append(wire.AppendString(append(dst, `"mimeType":`...), v.MIMEType), ',')
+		dst = wire.AppendStringMember(dst, `"mimeType":`, v.MIMEType)
 	}
-	dst = append(wire.AppendString(append(dst, `"text":`...), v.Text), ',')
-	dst = append(wire.AppendString(append(dst, `"uri":`...), v.URI), ',')
+	dst = wire.AppendStringMember(dst, `"text":`, v.Text)
+	dst = wire.AppendStringMember(dst, `"uri":`, v.URI)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "mimeType", "text", "uri", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "mimeType,text,uri,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -940,7 +928,7 @@ func (v *BlobResourceContents) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x5 != 0x5 {
-		d.MissingOf(start, 0x5&^seen, "blob", "mimeType", "uri")
+		d.MissingOf(start, 0x5&^seen, "blob,mimeType,uri")
 	}
 }
 
@@ -955,19 +943,18 @@ func (v *BlobResourceContents) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *BlobResourceContents) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"blob":`...), v.Blob), ',')
+	dst = wire.AppendStringMember(dst, `"blob":`, v.Blob)
 	if v.MIMEType != "" {
-		dst = append(wire.AppendString(append(dst, `"mimeType":`...), v.MIMEType), ',')
+		dst = wire.AppendStringMember(dst, `"mimeType":`, v.MIMEType)
 	}
-	dst = append(wire.AppendString(append(dst, `"uri":`...), v.URI), ',')
+	dst = wire.AppendStringMember(dst, `"uri":`, v.URI)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "blob", "mimeType", "uri", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "blob,mimeType,uri,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1022,7 +1009,7 @@ func (v *EmbeddedResource) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x2 != 0x2 {
-		d.MissingOf(start, 0x2&^seen, "annotations", "resource")
+		d.MissingOf(start, 0x2&^seen, "annotations,resource")
 	}
 }
 
@@ -1038,26 +1025,23 @@ func (v *EmbeddedResource) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *EmbeddedResource) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Annotations != nil {
-		if dst, err = v.Annotations.AppendJSON(append(dst, `"annotations":`...)); err != nil {
+		if dst, err = wire.Comma(v.Annotations.AppendJSON(wire.Key(dst, `"annotations":`))); err != nil {
 			return dst, wire.In("annotations", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Resource == nil {
 		return dst, wire.In("resource", wire.ErrNoValue)
 	}
-	if dst, err = v.Resource.AppendJSON(append(dst, `"resource":`...)); err != nil {
+	if dst, err = wire.Comma(v.Resource.AppendJSON(wire.Key(dst, `"resource":`))); err != nil {
 		return dst, wire.In("resource", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "annotations", "resource", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "annotations,resource,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}

@@ -211,7 +211,7 @@ func (v *CursorUpdate) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "cursorId", "capabilities", "anchor")
+		d.MissingOf(start, 0x1&^seen, "cursorId,capabilities,anchor")
 	}
 }
 
@@ -226,34 +226,31 @@ func (v *CursorUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CursorUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"cursorId":`...), string(v.CursorID)), ',')
+	dst = wire.AppendStringMember(dst, `"cursorId":`, string(v.CursorID))
 	switch v.Capabilities.state {
 	case patchCleared:
 		dst = append(dst, `"capabilities":null,`...)
 	case patchSet:
 		x := v.Capabilities.value
-		if dst, err = x.AppendJSON(append(dst, `"capabilities":`...)); err != nil {
+		if dst, err = wire.Comma(x.AppendJSON(wire.Key(dst, `"capabilities":`))); err != nil {
 			return dst, wire.In("capabilities", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Anchor != nil {
 		if v.Anchor == nil {
 			return dst, wire.In("anchor", wire.ErrNoValue)
 		}
-		if dst, err = v.Anchor.AppendJSON(append(dst, `"anchor":`...)); err != nil {
+		if dst, err = wire.Comma(v.Anchor.AppendJSON(wire.Key(dst, `"anchor":`))); err != nil {
 			return dst, wire.In("anchor", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMetaPatch(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "cursorId", "capabilities", "anchor", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "cursorId,capabilities,anchor,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -310,19 +307,17 @@ func (v *CursorCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *CursorCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Fork != nil {
-		if dst, err = v.Fork.AppendJSON(append(dst, `"fork":`...)); err != nil {
+		if dst, err = wire.Comma(v.Fork.AppendJSON(wire.Key(dst, `"fork":`))); err != nil {
 			return dst, wire.In("fork", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "fork", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "fork,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -461,7 +456,7 @@ func (v *CursorMessageAnchor) decode(d *wire.Decoder, tag string) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "messageId", "position")
+		d.MissingOf(start, 0x3&^seen, "messageId,position")
 	}
 }
 
@@ -476,16 +471,15 @@ func (v *CursorMessageAnchor) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CursorMessageAnchor) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
-	dst = append(wire.AppendString(append(dst, `"position":`...), string(v.Position)), ',')
+	dst = wire.AppendStringMember(dst, `"messageId":`, string(v.MessageID))
+	dst = wire.AppendStringMember(dst, `"position":`, string(v.Position))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "messageId", "position", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "messageId,position,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -531,7 +525,7 @@ func (v *CursorToolCallAnchor) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "toolCallId", "position")
+		d.MissingOf(start, 0x3&^seen, "toolCallId,position")
 	}
 }
 
@@ -546,16 +540,15 @@ func (v *CursorToolCallAnchor) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CursorToolCallAnchor) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"toolCallId":`...), string(v.ToolCallID)), ',')
-	dst = append(wire.AppendString(append(dst, `"position":`...), string(v.Position)), ',')
+	dst = wire.AppendStringMember(dst, `"toolCallId":`, string(v.ToolCallID))
+	dst = wire.AppendStringMember(dst, `"position":`, string(v.Position))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "toolCallId", "position", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "toolCallId,position,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -603,7 +596,7 @@ func (v *CursorCompactionAnchor) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "compactionId", "position")
+		d.MissingOf(start, 0x3&^seen, "compactionId,position")
 	}
 }
 
@@ -618,16 +611,15 @@ func (v *CursorCompactionAnchor) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CursorCompactionAnchor) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"compactionId":`...), string(v.CompactionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"position":`...), string(v.Position)), ',')
+	dst = wire.AppendStringMember(dst, `"compactionId":`, string(v.CompactionID))
+	dst = wire.AppendStringMember(dst, `"position":`, string(v.Position))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "compactionId", "position", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "compactionId,position,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}

@@ -85,7 +85,7 @@ func (v *Error) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "code", "message", "data")
+		d.MissingOf(start, 0x3&^seen, "code,message,data")
 	}
 }
 
@@ -100,16 +100,15 @@ func (v *Error) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Error) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendInt(append(dst, `"code":`...), int64(v.Code)), ',')
-	dst = append(wire.AppendString(append(dst, `"message":`...), v.Message), ',')
+	dst = append(wire.AppendInt(wire.Key(dst, `"code":`), int64(v.Code)), ',')
+	dst = wire.AppendStringMember(dst, `"message":`, v.Message)
 	if len(v.Data) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"data":`...), v.Data); err != nil {
+		if dst, err = wire.Comma(wire.AppendRaw(wire.Key(dst, `"data":`), v.Data)); err != nil {
 			return dst, wire.In("data", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "code", "message", "data"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "code,message,data,"); err != nil {
 			return dst, err
 		}
 	}

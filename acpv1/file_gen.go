@@ -85,7 +85,7 @@ func (v *WriteTextFileRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "sessionId", "path", "content")
+		d.MissingOf(start, 0x7&^seen, "sessionId,path,content")
 	}
 }
 
@@ -100,17 +100,16 @@ func (v *WriteTextFileRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *WriteTextFileRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"path":`...), v.Path), ',')
-	dst = append(wire.AppendString(append(dst, `"content":`...), v.Content), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"path":`, v.Path)
+	dst = wire.AppendStringMember(dst, `"content":`, v.Content)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "path", "content", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,path,content,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -165,7 +164,7 @@ func (v *ReadTextFileRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "path", "line", "limit")
+		d.MissingOf(start, 0x3&^seen, "sessionId,path,line,limit")
 	}
 }
 
@@ -180,22 +179,21 @@ func (v *ReadTextFileRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ReadTextFileRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"path":`...), v.Path), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"path":`, v.Path)
 	if v.Line != nil {
-		dst = append(wire.AppendUint(append(dst, `"line":`...), uint64(*v.Line)), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"line":`), uint64(*v.Line)), ',')
 	}
 	if v.Limit != nil {
-		dst = append(wire.AppendUint(append(dst, `"limit":`...), uint64(*v.Limit)), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"limit":`), uint64(*v.Limit)), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "path", "line", "limit", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,path,line,limit,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -265,15 +263,14 @@ func (v *ReadTextFileResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ReadTextFileResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"content":`...), v.Content), ',')
+	dst = wire.AppendStringMember(dst, `"content":`, v.Content)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "content", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "content,_meta,"); err != nil {
 			return dst, err
 		}
 	}

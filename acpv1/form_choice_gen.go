@@ -119,7 +119,7 @@ func (v *EnumOption) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "const", "title", "description")
+		d.MissingOf(start, 0x3&^seen, "const,title,description")
 	}
 }
 
@@ -134,19 +134,18 @@ func (v *EnumOption) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *EnumOption) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"const":`...), v.Const), ',')
-	dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+	dst = wire.AppendStringMember(dst, `"const":`, v.Const)
+	dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "const", "title", "description", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "const,title,description,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -253,18 +252,16 @@ func (v *StringMultiSelectItems) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *StringMultiSelectItems) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"enum":`...), v.Enum, wire.AppendText[string]); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"enum":`), v.Enum, wire.AppendText[string])); err != nil {
 		return dst, wire.In("enum", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "enum", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "enum,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -317,18 +314,16 @@ func (v *TitledMultiSelectItems) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *TitledMultiSelectItems) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"anyOf":`...), v.AnyOf, (*EnumOption).AppendJSON); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"anyOf":`), v.AnyOf, (*EnumOption).AppendJSON)); err != nil {
 		return dst, wire.In("anyOf", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "anyOf", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "anyOf,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -418,7 +413,7 @@ func (v *MultiSelectPropertySchema) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x10 != 0x10 {
-		d.MissingOf(start, 0x10&^seen, "title", "description", "minItems", "maxItems", "items", "default")
+		d.MissingOf(start, 0x10&^seen, "title,description,minItems,maxItems,items,default")
 	}
 }
 
@@ -434,38 +429,35 @@ func (v *MultiSelectPropertySchema) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *MultiSelectPropertySchema) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Title != "" {
-		dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	}
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if v.MinItems != nil {
-		dst = append(wire.AppendUint(append(dst, `"minItems":`...), *v.MinItems), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"minItems":`), *v.MinItems), ',')
 	}
 	if v.MaxItems != nil {
-		dst = append(wire.AppendUint(append(dst, `"maxItems":`...), *v.MaxItems), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"maxItems":`), *v.MaxItems), ',')
 	}
 	if v.Items == nil {
 		return dst, wire.In("items", wire.ErrNoValue)
 	}
-	if dst, err = v.Items.AppendJSON(append(dst, `"items":`...)); err != nil {
+	if dst, err = wire.Comma(v.Items.AppendJSON(wire.Key(dst, `"items":`))); err != nil {
 		return dst, wire.In("items", err)
 	}
-	dst = append(dst, ',')
 	if v.Default != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"default":`...), v.Default, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"default":`), v.Default, wire.AppendText[string])); err != nil {
 			return dst, wire.In("default", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "title", "description", "minItems", "maxItems", "items", "default", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "title,description,minItems,maxItems,items,default,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}

@@ -113,7 +113,7 @@ func (v *InitializeResponse) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "protocolVersion", "agentCapabilities", "authMethods", "agentInfo")
+		d.MissingOf(start, 0x1&^seen, "protocolVersion,agentCapabilities,authMethods,agentInfo")
 	}
 }
 
@@ -128,31 +128,27 @@ func (v *InitializeResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *InitializeResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendUint(append(dst, `"protocolVersion":`...), uint64(v.ProtocolVersion)), ',')
-	if dst, err = v.AgentCapabilities.AppendJSON(append(dst, `"agentCapabilities":`...)); err != nil {
+	dst = append(wire.AppendUint(wire.Key(dst, `"protocolVersion":`), uint64(v.ProtocolVersion)), ',')
+	if dst, err = wire.Comma(v.AgentCapabilities.AppendJSON(wire.Key(dst, `"agentCapabilities":`))); err != nil {
 		return dst, wire.In("agentCapabilities", err)
 	}
-	dst = append(dst, ',')
 	if v.AuthMethods != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"authMethods":`...), v.AuthMethods, appendAuthMethod); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"authMethods":`), v.AuthMethods, appendAuthMethod)); err != nil {
 			return dst, wire.In("authMethods", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.AgentInfo != nil {
-		if dst, err = v.AgentInfo.AppendJSON(append(dst, `"agentInfo":`...)); err != nil {
+		if dst, err = wire.Comma(v.AgentInfo.AppendJSON(wire.Key(dst, `"agentInfo":`))); err != nil {
 			return dst, wire.In("agentInfo", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "protocolVersion", "agentCapabilities", "authMethods", "agentInfo", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "protocolVersion,agentCapabilities,authMethods,agentInfo,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -204,7 +200,7 @@ func (v *Implementation) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x5 != 0x5 {
-		d.MissingOf(start, 0x5&^seen, "name", "title", "version")
+		d.MissingOf(start, 0x5&^seen, "name,title,version")
 	}
 }
 
@@ -219,19 +215,18 @@ func (v *Implementation) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Implementation) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if v.Title != "" {
-		dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	}
-	dst = append(wire.AppendString(append(dst, `"version":`...), v.Version), ',')
+	dst = wire.AppendStringMember(dst, `"version":`, v.Version)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "title", "version", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,title,version,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -288,7 +283,7 @@ func (v *InitializeRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "protocolVersion", "clientCapabilities", "clientInfo")
+		d.MissingOf(start, 0x1&^seen, "protocolVersion,clientCapabilities,clientInfo")
 	}
 }
 
@@ -303,25 +298,22 @@ func (v *InitializeRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *InitializeRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendUint(append(dst, `"protocolVersion":`...), uint64(v.ProtocolVersion)), ',')
-	if dst, err = v.ClientCapabilities.AppendJSON(append(dst, `"clientCapabilities":`...)); err != nil {
+	dst = append(wire.AppendUint(wire.Key(dst, `"protocolVersion":`), uint64(v.ProtocolVersion)), ',')
+	if dst, err = wire.Comma(v.ClientCapabilities.AppendJSON(wire.Key(dst, `"clientCapabilities":`))); err != nil {
 		return dst, wire.In("clientCapabilities", err)
 	}
-	dst = append(dst, ',')
 	if v.ClientInfo != nil {
-		if dst, err = v.ClientInfo.AppendJSON(append(dst, `"clientInfo":`...)); err != nil {
+		if dst, err = wire.Comma(v.ClientInfo.AppendJSON(wire.Key(dst, `"clientInfo":`))); err != nil {
 			return dst, wire.In("clientInfo", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "protocolVersion", "clientCapabilities", "clientInfo", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "protocolVersion,clientCapabilities,clientInfo,_meta,"); err != nil {
 			return dst, err
 		}
 	}

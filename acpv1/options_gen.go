@@ -100,7 +100,7 @@ func (v *InitialSessionConfigOption) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *InitialSessionConfigOption) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"configId":`...), string(v.ConfigID)), ',')
+	dst = wire.AppendStringMember(dst, `"configId":`, string(v.ConfigID))
 	if v.Value == nil {
 		return dst, wire.In("type", wire.ErrNoValue)
 	}
@@ -108,13 +108,12 @@ func (v *InitialSessionConfigOption) appendFields(dst []byte) (_ []byte, err err
 		return dst, err
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Value.knows, "configId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, v.Value.knows, "configId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -166,7 +165,7 @@ func (v *SessionOptionsRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "cwd", "additionalDirectories", "sessionId")
+		d.MissingOf(start, 0x1&^seen, "cwd,additionalDirectories,sessionId")
 	}
 }
 
@@ -181,24 +180,22 @@ func (v *SessionOptionsRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionOptionsRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"cwd":`...), v.Cwd), ',')
+	dst = wire.AppendStringMember(dst, `"cwd":`, v.Cwd)
 	if v.AdditionalDirectories != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"additionalDirectories":`...), v.AdditionalDirectories, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"additionalDirectories":`), v.AdditionalDirectories, wire.AppendText[string])); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.SessionID != "" {
-		dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+		dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "cwd", "additionalDirectories", "sessionId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "cwd,additionalDirectories,sessionId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -264,25 +261,22 @@ func (v *SessionOptionsResponse) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionOptionsResponse) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Modes != nil {
-		if dst, err = v.Modes.AppendJSON(append(dst, `"modes":`...)); err != nil {
+		if dst, err = wire.Comma(v.Modes.AppendJSON(wire.Key(dst, `"modes":`))); err != nil {
 			return dst, wire.In("modes", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*SessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*SessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "modes", "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "modes,configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}

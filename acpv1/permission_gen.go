@@ -140,7 +140,7 @@ func (v *RequestPermissionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "sessionId", "toolCall", "options")
+		d.MissingOf(start, 0x7&^seen, "sessionId,toolCall,options")
 	}
 }
 
@@ -155,23 +155,20 @@ func (v *RequestPermissionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *RequestPermissionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	if dst, err = v.ToolCall.appendPlain(append(dst, `"toolCall":`...)); err != nil {
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	if dst, err = wire.Comma(v.ToolCall.appendPlain(wire.Key(dst, `"toolCall":`))); err != nil {
 		return dst, wire.In("toolCall", err)
 	}
-	dst = append(dst, ',')
-	if dst, err = wire.AppendSlice(append(dst, `"options":`...), v.Options, (*PermissionOption).AppendJSON); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"options":`), v.Options, (*PermissionOption).AppendJSON)); err != nil {
 		return dst, wire.In("options", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "toolCall", "options", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,toolCall,options,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -217,7 +214,7 @@ func (v *PermissionOption) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "optionId", "name", "kind")
+		d.MissingOf(start, 0x7&^seen, "optionId,name,kind")
 	}
 }
 
@@ -232,17 +229,16 @@ func (v *PermissionOption) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PermissionOption) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"optionId":`...), string(v.OptionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	dst = append(wire.AppendString(append(dst, `"kind":`...), string(v.Kind)), ',')
+	dst = wire.AppendStringMember(dst, `"optionId":`, string(v.OptionID))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	dst = wire.AppendStringMember(dst, `"kind":`, string(v.Kind))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "optionId", "name", "kind", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "optionId,name,kind,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -311,18 +307,16 @@ func (v *RequestPermissionResponse) appendFields(dst []byte) (_ []byte, err erro
 	if v.Outcome == nil {
 		return dst, wire.In("outcome", wire.ErrNoValue)
 	}
-	if dst, err = v.Outcome.AppendJSON(append(dst, `"outcome":`...)); err != nil {
+	if dst, err = wire.Comma(v.Outcome.AppendJSON(wire.Key(dst, `"outcome":`))); err != nil {
 		return dst, wire.In("outcome", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "outcome", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "outcome,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -430,15 +424,14 @@ func (v *SelectedPermissionOutcome) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SelectedPermissionOutcome) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"optionId":`...), string(v.OptionID)), ',')
+	dst = wire.AppendStringMember(dst, `"optionId":`, string(v.OptionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "optionId", "_meta", "outcome"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "optionId,_meta,outcome,"); err != nil {
 			return dst, err
 		}
 	}
@@ -483,7 +476,7 @@ func (v *CancelledPermissionOutcome) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *CancelledPermissionOutcome) appendFields(dst []byte) (_ []byte, err error) {
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "outcome"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "outcome,"); err != nil {
 			return dst, err
 		}
 	}

@@ -152,7 +152,7 @@ func (v *PromptResponse) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "stopReason", "usage")
+		d.MissingOf(start, 0x1&^seen, "stopReason,usage")
 	}
 }
 
@@ -167,21 +167,19 @@ func (v *PromptResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PromptResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"stopReason":`...), string(v.StopReason)), ',')
+	dst = wire.AppendStringMember(dst, `"stopReason":`, string(v.StopReason))
 	if v.Usage != nil {
-		if dst, err = v.Usage.AppendJSON(append(dst, `"usage":`...)); err != nil {
+		if dst, err = wire.Comma(v.Usage.AppendJSON(wire.Key(dst, `"usage":`))); err != nil {
 			return dst, wire.In("usage", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "stopReason", "usage", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "stopReason,usage,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -277,7 +275,7 @@ func (v *Usage) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "totalTokens", "inputTokens", "outputTokens", "thoughtTokens", "cachedReadTokens", "cachedWriteTokens")
+		d.MissingOf(start, 0x7&^seen, "totalTokens,inputTokens,outputTokens,thoughtTokens,cachedReadTokens,cachedWriteTokens")
 	}
 }
 
@@ -292,26 +290,25 @@ func (v *Usage) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Usage) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendUint(append(dst, `"totalTokens":`...), v.TotalTokens), ',')
-	dst = append(wire.AppendUint(append(dst, `"inputTokens":`...), v.InputTokens), ',')
-	dst = append(wire.AppendUint(append(dst, `"outputTokens":`...), v.OutputTokens), ',')
+	dst = append(wire.AppendUint(wire.Key(dst, `"totalTokens":`), v.TotalTokens), ',')
+	dst = append(wire.AppendUint(wire.Key(dst, `"inputTokens":`), v.InputTokens), ',')
+	dst = append(wire.AppendUint(wire.Key(dst, `"outputTokens":`), v.OutputTokens), ',')
 	if v.ThoughtTokens != nil {
-		dst = append(wire.AppendUint(append(dst, `"thoughtTokens":`...), *v.ThoughtTokens), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"thoughtTokens":`), *v.ThoughtTokens), ',')
 	}
 	if v.CachedReadTokens != nil {
-		dst = append(wire.AppendUint(append(dst, `"cachedReadTokens":`...), *v.CachedReadTokens), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"cachedReadTokens":`), *v.CachedReadTokens), ',')
 	}
 	if v.CachedWriteTokens != nil {
-		dst = append(wire.AppendUint(append(dst, `"cachedWriteTokens":`...), *v.CachedWriteTokens), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"cachedWriteTokens":`), *v.CachedWriteTokens), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "totalTokens", "inputTokens", "outputTokens", "thoughtTokens", "cachedReadTokens", "cachedWriteTokens", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "totalTokens,inputTokens,outputTokens,thoughtTokens,cachedReadTokens,cachedWriteTokens,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -352,7 +349,7 @@ func (v *PromptRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "prompt")
+		d.MissingOf(start, 0x3&^seen, "sessionId,prompt")
 	}
 }
 
@@ -367,19 +364,17 @@ func (v *PromptRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PromptRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	if dst, err = wire.AppendSlice(append(dst, `"prompt":`...), v.Prompt, appendContentBlock); err != nil {
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"prompt":`), v.Prompt, appendContentBlock)); err != nil {
 		return dst, wire.In("prompt", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "prompt", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,prompt,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -430,15 +425,14 @@ func (v *CancelNotification) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CancelNotification) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -489,18 +483,16 @@ func (v *CancelRequestNotification) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CancelRequestNotification) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = v.RequestID.AppendJSON(append(dst, `"requestId":`...)); err != nil {
+	if dst, err = wire.Comma(v.RequestID.AppendJSON(wire.Key(dst, `"requestId":`))); err != nil {
 		return dst, wire.In("requestId", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "requestId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "requestId,_meta,"); err != nil {
 			return dst, err
 		}
 	}

@@ -85,7 +85,7 @@ func (v *ProxySuccessorRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "method", "params")
+		d.MissingOf(start, 0x1&^seen, "method,params")
 	}
 }
 
@@ -100,21 +100,19 @@ func (v *ProxySuccessorRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ProxySuccessorRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"method":`...), v.Method), ',')
+	dst = wire.AppendStringMember(dst, `"method":`, v.Method)
 	if len(v.Params) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"params":`...), v.Params); err != nil {
+		if dst, err = wire.Comma(wire.AppendRaw(wire.Key(dst, `"params":`), v.Params)); err != nil {
 			return dst, wire.In("params", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "method", "params", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "method,params,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -155,7 +153,7 @@ func (v *ProxySuccessorNotification) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "method", "params")
+		d.MissingOf(start, 0x1&^seen, "method,params")
 	}
 }
 
@@ -170,21 +168,19 @@ func (v *ProxySuccessorNotification) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ProxySuccessorNotification) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"method":`...), v.Method), ',')
+	dst = wire.AppendStringMember(dst, `"method":`, v.Method)
 	if len(v.Params) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"params":`...), v.Params); err != nil {
+		if dst, err = wire.Comma(wire.AppendRaw(wire.Key(dst, `"params":`), v.Params)); err != nil {
 			return dst, wire.In("params", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "method", "params", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "method,params,_meta,"); err != nil {
 			return dst, err
 		}
 	}

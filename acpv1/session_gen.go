@@ -279,7 +279,7 @@ func (v *ListSessionsResponse) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "sessions", "nextCursor")
+		d.MissingOf(start, 0x1&^seen, "sessions,nextCursor")
 	}
 }
 
@@ -294,21 +294,19 @@ func (v *ListSessionsResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ListSessionsResponse) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"sessions":`...), v.Sessions, (*SessionInfo).AppendJSON); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"sessions":`), v.Sessions, (*SessionInfo).AppendJSON)); err != nil {
 		return dst, wire.In("sessions", err)
 	}
-	dst = append(dst, ',')
 	if v.NextCursor != "" {
-		dst = append(wire.AppendString(append(dst, `"nextCursor":`...), v.NextCursor), ',')
+		dst = wire.AppendStringMember(dst, `"nextCursor":`, v.NextCursor)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessions", "nextCursor", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessions,nextCursor,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -391,7 +389,7 @@ func (v *SessionInfo) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "title", "updatedAt", "archived")
+		d.MissingOf(start, 0x3&^seen, "sessionId,cwd,additionalDirectories,title,updatedAt,archived")
 	}
 }
 
@@ -406,31 +404,29 @@ func (v *SessionInfo) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionInfo) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"cwd":`...), v.Cwd), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"cwd":`, v.Cwd)
 	if v.AdditionalDirectories != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"additionalDirectories":`...), v.AdditionalDirectories, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"additionalDirectories":`), v.AdditionalDirectories, wire.AppendText[string])); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Title != "" {
-		dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	}
 	if v.UpdatedAt != "" {
-		dst = append(wire.AppendString(append(dst, `"updatedAt":`...), v.UpdatedAt), ',')
+		dst = wire.AppendStringMember(dst, `"updatedAt":`, v.UpdatedAt)
 	}
 	if v.Archived != nil {
-		dst = append(wire.AppendBool(append(dst, `"archived":`...), *v.Archived), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"archived":`), *v.Archived), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "title", "updatedAt", "archived", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,cwd,additionalDirectories,title,updatedAt,archived,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -538,15 +534,14 @@ func (v *SessionStatusResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionStatusResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"status":`...), string(v.Status)), ',')
+	dst = wire.AppendStringMember(dst, `"status":`, string(v.Status))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "status", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "status,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -608,15 +603,14 @@ func (v *SetSessionTitleResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SetSessionTitleResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+	dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "title", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "title,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -699,22 +693,21 @@ func (v *ListSessionsRequest) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ListSessionsRequest) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Cwd != "" {
-		dst = append(wire.AppendString(append(dst, `"cwd":`...), v.Cwd), ',')
+		dst = wire.AppendStringMember(dst, `"cwd":`, v.Cwd)
 	}
 	if v.Cursor != "" {
-		dst = append(wire.AppendString(append(dst, `"cursor":`...), v.Cursor), ',')
+		dst = wire.AppendStringMember(dst, `"cursor":`, v.Cursor)
 	}
 	if v.Archived != "" {
-		dst = append(wire.AppendString(append(dst, `"archived":`...), string(v.Archived)), ',')
+		dst = wire.AppendStringMember(dst, `"archived":`, string(v.Archived))
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "cwd", "cursor", "archived", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "cwd,cursor,archived,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -778,15 +771,14 @@ func (v *DeleteSessionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *DeleteSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -837,15 +829,14 @@ func (v *ArchiveSessionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ArchiveSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -896,15 +887,14 @@ func (v *UnarchiveSessionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *UnarchiveSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -955,15 +945,14 @@ func (v *SessionStatusRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionStatusRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1004,7 +993,7 @@ func (v *SetSessionTitleRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "title")
+		d.MissingOf(start, 0x3&^seen, "sessionId,title")
 	}
 }
 
@@ -1019,16 +1008,15 @@ func (v *SetSessionTitleRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SetSessionTitleRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "title", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,title,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1079,15 +1067,14 @@ func (v *CloseSessionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CloseSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,_meta,"); err != nil {
 			return dst, err
 		}
 	}

@@ -272,7 +272,7 @@ func (v *NewSessionResponse) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "sessionId", "modes", "configOptions")
+		d.MissingOf(start, 0x1&^seen, "sessionId,modes,configOptions")
 	}
 }
 
@@ -287,27 +287,24 @@ func (v *NewSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *NewSessionResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if v.Modes != nil {
-		if dst, err = v.Modes.AppendJSON(append(dst, `"modes":`...)); err != nil {
+		if dst, err = wire.Comma(v.Modes.AppendJSON(wire.Key(dst, `"modes":`))); err != nil {
 			return dst, wire.In("modes", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*SessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*SessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "modes", "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,modes,configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -373,25 +370,22 @@ func (v *LoadSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *LoadSessionResponse) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Modes != nil {
-		if dst, err = v.Modes.AppendJSON(append(dst, `"modes":`...)); err != nil {
+		if dst, err = wire.Comma(v.Modes.AppendJSON(wire.Key(dst, `"modes":`))); err != nil {
 			return dst, wire.In("modes", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*SessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*SessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "modes", "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "modes,configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -450,7 +444,7 @@ func (v *ForkSessionResponse) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "sessionId", "modes", "configOptions")
+		d.MissingOf(start, 0x1&^seen, "sessionId,modes,configOptions")
 	}
 }
 
@@ -465,27 +459,24 @@ func (v *ForkSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ForkSessionResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if v.Modes != nil {
-		if dst, err = v.Modes.AppendJSON(append(dst, `"modes":`...)); err != nil {
+		if dst, err = wire.Comma(v.Modes.AppendJSON(wire.Key(dst, `"modes":`))); err != nil {
 			return dst, wire.In("modes", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*SessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*SessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "modes", "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,modes,configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -551,25 +542,22 @@ func (v *ResumeSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ResumeSessionResponse) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Modes != nil {
-		if dst, err = v.Modes.AppendJSON(append(dst, `"modes":`...)); err != nil {
+		if dst, err = wire.Comma(v.Modes.AppendJSON(wire.Key(dst, `"modes":`))); err != nil {
 			return dst, wire.In("modes", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*SessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*SessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "modes", "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "modes,configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -640,7 +628,7 @@ func (v *NewSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x5 != 0x5 {
-		d.MissingOf(start, 0x5&^seen, "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "configOptions")
+		d.MissingOf(start, 0x5&^seen, "cwd,additionalDirectories,mcpServers,systemPrompt,configOptions")
 	}
 }
 
@@ -655,37 +643,32 @@ func (v *NewSessionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *NewSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"cwd":`...), v.Cwd), ',')
+	dst = wire.AppendStringMember(dst, `"cwd":`, v.Cwd)
 	if v.AdditionalDirectories != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"additionalDirectories":`...), v.AdditionalDirectories, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"additionalDirectories":`), v.AdditionalDirectories, wire.AppendText[string])); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
-		dst = append(dst, ',')
 	}
-	if dst, err = wire.AppendSlice(append(dst, `"mcpServers":`...), v.MCPServers, appendMCPServer); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"mcpServers":`), v.MCPServers, appendMCPServer)); err != nil {
 		return dst, wire.In("mcpServers", err)
 	}
-	dst = append(dst, ',')
 	if v.SystemPrompt != nil {
-		if dst, err = v.SystemPrompt.AppendJSON(append(dst, `"systemPrompt":`...)); err != nil {
+		if dst, err = wire.Comma(v.SystemPrompt.AppendJSON(wire.Key(dst, `"systemPrompt":`))); err != nil {
 			return dst, wire.In("systemPrompt", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "cwd,additionalDirectories,mcpServers,systemPrompt,configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -726,7 +709,7 @@ func (v *SystemPrompt) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "mode", "content")
+		d.MissingOf(start, 0x3&^seen, "mode,content")
 	}
 }
 
@@ -741,19 +724,17 @@ func (v *SystemPrompt) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SystemPrompt) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"mode":`...), string(v.Mode)), ',')
-	if dst, err = wire.AppendSlice(append(dst, `"content":`...), v.Content, appendContentBlock); err != nil {
+	dst = wire.AppendStringMember(dst, `"mode":`, string(v.Mode))
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"content":`), v.Content, appendContentBlock)); err != nil {
 		return dst, wire.In("content", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "mode", "content", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "mode,content,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -840,7 +821,7 @@ func (v *LoadSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0xb != 0xb {
-		d.MissingOf(start, 0xb&^seen, "mcpServers", "cwd", "additionalDirectories", "sessionId", "systemPrompt", "configOptions")
+		d.MissingOf(start, 0xb&^seen, "mcpServers,cwd,additionalDirectories,sessionId,systemPrompt,configOptions")
 	}
 }
 
@@ -855,38 +836,33 @@ func (v *LoadSessionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *LoadSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"mcpServers":`...), v.MCPServers, appendMCPServer); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"mcpServers":`), v.MCPServers, appendMCPServer)); err != nil {
 		return dst, wire.In("mcpServers", err)
 	}
-	dst = append(dst, ',')
-	dst = append(wire.AppendString(append(dst, `"cwd":`...), v.Cwd), ',')
+	dst = wire.AppendStringMember(dst, `"cwd":`, v.Cwd)
 	if v.AdditionalDirectories != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"additionalDirectories":`...), v.AdditionalDirectories, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"additionalDirectories":`), v.AdditionalDirectories, wire.AppendText[string])); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
-		dst = append(dst, ',')
 	}
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if v.SystemPrompt != nil {
-		if dst, err = v.SystemPrompt.AppendJSON(append(dst, `"systemPrompt":`...)); err != nil {
+		if dst, err = wire.Comma(v.SystemPrompt.AppendJSON(wire.Key(dst, `"systemPrompt":`))); err != nil {
 			return dst, wire.In("systemPrompt", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "mcpServers", "cwd", "additionalDirectories", "sessionId", "systemPrompt", "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "mcpServers,cwd,additionalDirectories,sessionId,systemPrompt,configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -969,7 +945,7 @@ func (v *ForkSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "cursorId", "configOptions")
+		d.MissingOf(start, 0x3&^seen, "sessionId,cwd,additionalDirectories,mcpServers,systemPrompt,cursorId,configOptions")
 	}
 }
 
@@ -984,43 +960,38 @@ func (v *ForkSessionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ForkSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"cwd":`...), v.Cwd), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"cwd":`, v.Cwd)
 	if v.AdditionalDirectories != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"additionalDirectories":`...), v.AdditionalDirectories, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"additionalDirectories":`), v.AdditionalDirectories, wire.AppendText[string])); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.MCPServers != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"mcpServers":`...), v.MCPServers, appendMCPServer); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"mcpServers":`), v.MCPServers, appendMCPServer)); err != nil {
 			return dst, wire.In("mcpServers", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.SystemPrompt != nil {
-		if dst, err = v.SystemPrompt.AppendJSON(append(dst, `"systemPrompt":`...)); err != nil {
+		if dst, err = wire.Comma(v.SystemPrompt.AppendJSON(wire.Key(dst, `"systemPrompt":`))); err != nil {
 			return dst, wire.In("systemPrompt", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.CursorID != "" {
-		dst = append(wire.AppendString(append(dst, `"cursorId":`...), string(v.CursorID)), ',')
+		dst = wire.AppendStringMember(dst, `"cursorId":`, string(v.CursorID))
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "cursorId", "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,cwd,additionalDirectories,mcpServers,systemPrompt,cursorId,configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1096,7 +1067,7 @@ func (v *ResumeSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "configOptions")
+		d.MissingOf(start, 0x3&^seen, "sessionId,cwd,additionalDirectories,mcpServers,systemPrompt,configOptions")
 	}
 }
 
@@ -1111,40 +1082,35 @@ func (v *ResumeSessionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ResumeSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"cwd":`...), v.Cwd), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"cwd":`, v.Cwd)
 	if v.AdditionalDirectories != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"additionalDirectories":`...), v.AdditionalDirectories, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"additionalDirectories":`), v.AdditionalDirectories, wire.AppendText[string])); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.MCPServers != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"mcpServers":`...), v.MCPServers, appendMCPServer); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"mcpServers":`), v.MCPServers, appendMCPServer)); err != nil {
 			return dst, wire.In("mcpServers", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.SystemPrompt != nil {
-		if dst, err = v.SystemPrompt.AppendJSON(append(dst, `"systemPrompt":`...)); err != nil {
+		if dst, err = wire.Comma(v.SystemPrompt.AppendJSON(wire.Key(dst, `"systemPrompt":`))); err != nil {
 			return dst, wire.In("systemPrompt", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,cwd,additionalDirectories,mcpServers,systemPrompt,configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}

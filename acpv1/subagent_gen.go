@@ -240,19 +240,17 @@ func (v *SubagentSessionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *SubagentSessionCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Cancel != nil {
-		if dst, err = v.Cancel.AppendJSON(append(dst, `"cancel":`...)); err != nil {
+		if dst, err = wire.Comma(v.Cancel.AppendJSON(wire.Key(dst, `"cancel":`))); err != nil {
 			return dst, wire.In("cancel", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "cancel", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "cancel,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -379,13 +377,12 @@ func (v *RunningStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *RunningStateUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "_meta", "state"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "_meta,state,"); err != nil {
 			return dst, err
 		}
 	}
@@ -437,13 +434,12 @@ func (v *ErrorStopReason) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ErrorStopReason) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Error != nil {
-		if dst, err = v.Error.AppendJSON(append(dst, `"error":`...)); err != nil {
+		if dst, err = wire.Comma(v.Error.AppendJSON(wire.Key(dst, `"error":`))); err != nil {
 			return dst, wire.In("error", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "error"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "error,"); err != nil {
 			return dst, err
 		}
 	}
@@ -531,28 +527,25 @@ func (v *IdleStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *IdleStateUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Usage != nil {
-		if dst, err = v.Usage.AppendJSON(append(dst, `"usage":`...)); err != nil {
+		if dst, err = wire.Comma(v.Usage.AppendJSON(wire.Key(dst, `"usage":`))); err != nil {
 			return dst, wire.In("usage", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.StopReason != "" {
-		dst = append(wire.AppendString(append(dst, `"stopReason":`...), string(v.StopReason)), ',')
+		dst = wire.AppendStringMember(dst, `"stopReason":`, string(v.StopReason))
 	}
 	if v.Error != nil {
-		if dst, err = v.Error.AppendJSON(append(dst, `"error":`...)); err != nil {
+		if dst, err = wire.Comma(v.Error.AppendJSON(wire.Key(dst, `"error":`))); err != nil {
 			return dst, wire.In("error", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "usage", "stopReason", "_meta", "state"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "usage,stopReason,_meta,state,"); err != nil {
 			return dst, err
 		}
 	}
@@ -602,13 +595,12 @@ func (v *RequiresActionStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *RequiresActionStateUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "_meta", "state"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "_meta,state,"); err != nil {
 			return dst, err
 		}
 	}
@@ -658,13 +650,12 @@ func (v *StateUnknownUpdate) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *StateUnknownUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "_meta", "state"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "_meta,state,"); err != nil {
 			return dst, err
 		}
 	}
@@ -781,7 +772,7 @@ func (v *SubagentUpdate) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "sessionId", "title", "description", "capabilities", "state", "cwd", "additionalDirectories")
+		d.MissingOf(start, 0x1&^seen, "sessionId,title,description,capabilities,state,cwd,additionalDirectories")
 	}
 }
 
@@ -796,30 +787,29 @@ func (v *SubagentUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SubagentUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	switch v.Title.state {
 	case patchCleared:
 		dst = append(dst, `"title":null,`...)
 	case patchSet:
 		x := v.Title.value
-		dst = append(wire.AppendString(append(dst, `"title":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, x)
 	}
 	switch v.Description.state {
 	case patchCleared:
 		dst = append(dst, `"description":null,`...)
 	case patchSet:
 		x := v.Description.value
-		dst = append(wire.AppendString(append(dst, `"description":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, x)
 	}
 	switch v.Capabilities.state {
 	case patchCleared:
 		dst = append(dst, `"capabilities":null,`...)
 	case patchSet:
 		x := v.Capabilities.value
-		if dst, err = x.AppendJSON(append(dst, `"capabilities":`...)); err != nil {
+		if dst, err = wire.Comma(x.AppendJSON(wire.Key(dst, `"capabilities":`))); err != nil {
 			return dst, wire.In("capabilities", err)
 		}
-		dst = append(dst, ',')
 	}
 	switch v.State.state {
 	case patchCleared:
@@ -829,36 +819,33 @@ func (v *SubagentUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		if x == nil {
 			return dst, wire.In("state", wire.ErrNoValue)
 		}
-		if dst, err = x.AppendJSON(append(dst, `"state":`...)); err != nil {
+		if dst, err = wire.Comma(x.AppendJSON(wire.Key(dst, `"state":`))); err != nil {
 			return dst, wire.In("state", err)
 		}
-		dst = append(dst, ',')
 	}
 	switch v.Cwd.state {
 	case patchCleared:
 		dst = append(dst, `"cwd":null,`...)
 	case patchSet:
 		x := v.Cwd.value
-		dst = append(wire.AppendString(append(dst, `"cwd":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"cwd":`, x)
 	}
 	switch v.AdditionalDirectories.state {
 	case patchCleared:
 		dst = append(dst, `"additionalDirectories":null,`...)
 	case patchSet:
 		x := v.AdditionalDirectories.value
-		if dst, err = wire.AppendSlice(append(dst, `"additionalDirectories":`...), x, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"additionalDirectories":`), x, wire.AppendText[string])); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMetaPatch(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "title", "description", "capabilities", "state", "cwd", "additionalDirectories", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,title,description,capabilities,state,cwd,additionalDirectories,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -966,7 +953,7 @@ func (v *SessionMessage) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "messageId", "senderSessionId", "recipientSessionId", "senderMessageId", "recipientMessageId", "content")
+		d.MissingOf(start, 0x1&^seen, "messageId,senderSessionId,recipientSessionId,senderMessageId,recipientMessageId,content")
 	}
 }
 
@@ -981,53 +968,51 @@ func (v *SessionMessage) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionMessage) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
+	dst = wire.AppendStringMember(dst, `"messageId":`, string(v.MessageID))
 	switch v.SenderSessionID.state {
 	case patchCleared:
 		dst = append(dst, `"senderSessionId":null,`...)
 	case patchSet:
 		x := v.SenderSessionID.value
-		dst = append(wire.AppendString(append(dst, `"senderSessionId":`...), string(x)), ',')
+		dst = wire.AppendStringMember(dst, `"senderSessionId":`, string(x))
 	}
 	switch v.RecipientSessionID.state {
 	case patchCleared:
 		dst = append(dst, `"recipientSessionId":null,`...)
 	case patchSet:
 		x := v.RecipientSessionID.value
-		dst = append(wire.AppendString(append(dst, `"recipientSessionId":`...), string(x)), ',')
+		dst = wire.AppendStringMember(dst, `"recipientSessionId":`, string(x))
 	}
 	switch v.SenderMessageID.state {
 	case patchCleared:
 		dst = append(dst, `"senderMessageId":null,`...)
 	case patchSet:
 		x := v.SenderMessageID.value
-		dst = append(wire.AppendString(append(dst, `"senderMessageId":`...), string(x)), ',')
+		dst = wire.AppendStringMember(dst, `"senderMessageId":`, string(x))
 	}
 	switch v.RecipientMessageID.state {
 	case patchCleared:
 		dst = append(dst, `"recipientMessageId":null,`...)
 	case patchSet:
 		x := v.RecipientMessageID.value
-		dst = append(wire.AppendString(append(dst, `"recipientMessageId":`...), string(x)), ',')
+		dst = wire.AppendStringMember(dst, `"recipientMessageId":`, string(x))
 	}
 	switch v.Content.state {
 	case patchCleared:
 		dst = append(dst, `"content":null,`...)
 	case patchSet:
 		x := v.Content.value
-		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendContentBlock); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"content":`), x, appendContentBlock)); err != nil {
 			return dst, wire.In("content", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMetaPatch(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "messageId", "senderSessionId", "recipientSessionId", "senderMessageId", "recipientMessageId", "content", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "messageId,senderSessionId,recipientSessionId,senderMessageId,recipientMessageId,content,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1075,7 +1060,7 @@ func (v *SessionMessageChunk) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "messageId", "content")
+		d.MissingOf(start, 0x3&^seen, "messageId,content")
 	}
 }
 
@@ -1090,22 +1075,20 @@ func (v *SessionMessageChunk) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionMessageChunk) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
+	dst = wire.AppendStringMember(dst, `"messageId":`, string(v.MessageID))
 	if v.Content == nil {
 		return dst, wire.In("content", wire.ErrNoValue)
 	}
-	if dst, err = v.Content.AppendJSON(append(dst, `"content":`...)); err != nil {
+	if dst, err = wire.Comma(v.Content.AppendJSON(wire.Key(dst, `"content":`))); err != nil {
 		return dst, wire.In("content", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "messageId", "content", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "messageId,content,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}

@@ -208,7 +208,7 @@ func (v *CreateTerminalRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "command", "args", "env", "cwd", "outputByteLimit")
+		d.MissingOf(start, 0x3&^seen, "sessionId,command,args,env,cwd,outputByteLimit")
 	}
 }
 
@@ -223,34 +223,31 @@ func (v *CreateTerminalRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CreateTerminalRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"command":`...), v.Command), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"command":`, v.Command)
 	if v.Args != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"args":`...), v.Args, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"args":`), v.Args, wire.AppendText[string])); err != nil {
 			return dst, wire.In("args", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Env != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"env":`...), v.Env, (*EnvVariable).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"env":`), v.Env, (*EnvVariable).AppendJSON)); err != nil {
 			return dst, wire.In("env", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Cwd != "" {
-		dst = append(wire.AppendString(append(dst, `"cwd":`...), v.Cwd), ',')
+		dst = wire.AppendStringMember(dst, `"cwd":`, v.Cwd)
 	}
 	if v.OutputByteLimit != nil {
-		dst = append(wire.AppendUint(append(dst, `"outputByteLimit":`...), *v.OutputByteLimit), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"outputByteLimit":`), *v.OutputByteLimit), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "command", "args", "env", "cwd", "outputByteLimit", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,command,args,env,cwd,outputByteLimit,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -291,7 +288,7 @@ func (v *EnvVariable) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "name", "value")
+		d.MissingOf(start, 0x3&^seen, "name,value")
 	}
 }
 
@@ -306,16 +303,15 @@ func (v *EnvVariable) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *EnvVariable) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	dst = append(wire.AppendString(append(dst, `"value":`...), v.Value), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	dst = wire.AppendStringMember(dst, `"value":`, v.Value)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "value", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,value,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -356,7 +352,7 @@ func (v *TerminalOutputRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "terminalId")
+		d.MissingOf(start, 0x3&^seen, "sessionId,terminalId")
 	}
 }
 
@@ -371,16 +367,15 @@ func (v *TerminalOutputRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *TerminalOutputRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"terminalId":`, string(v.TerminalID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "terminalId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,terminalId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -421,7 +416,7 @@ func (v *ReleaseTerminalRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "terminalId")
+		d.MissingOf(start, 0x3&^seen, "sessionId,terminalId")
 	}
 }
 
@@ -436,16 +431,15 @@ func (v *ReleaseTerminalRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ReleaseTerminalRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"terminalId":`, string(v.TerminalID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "terminalId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,terminalId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -486,7 +480,7 @@ func (v *WaitForTerminalExitRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "terminalId")
+		d.MissingOf(start, 0x3&^seen, "sessionId,terminalId")
 	}
 }
 
@@ -501,16 +495,15 @@ func (v *WaitForTerminalExitRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *WaitForTerminalExitRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"terminalId":`, string(v.TerminalID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "terminalId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,terminalId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -551,7 +544,7 @@ func (v *KillTerminalRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "terminalId")
+		d.MissingOf(start, 0x3&^seen, "sessionId,terminalId")
 	}
 }
 
@@ -566,16 +559,15 @@ func (v *KillTerminalRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *KillTerminalRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"terminalId":`, string(v.TerminalID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "terminalId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,terminalId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -626,15 +618,14 @@ func (v *CreateTerminalResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CreateTerminalResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
+	dst = wire.AppendStringMember(dst, `"terminalId":`, string(v.TerminalID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "terminalId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "terminalId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -687,7 +678,7 @@ func (v *TerminalOutputResponse) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "output", "truncated", "exitStatus")
+		d.MissingOf(start, 0x3&^seen, "output,truncated,exitStatus")
 	}
 }
 
@@ -702,22 +693,20 @@ func (v *TerminalOutputResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *TerminalOutputResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"output":`...), v.Output), ',')
-	dst = append(wire.AppendBool(append(dst, `"truncated":`...), v.Truncated), ',')
+	dst = wire.AppendStringMember(dst, `"output":`, v.Output)
+	dst = append(wire.AppendBool(wire.Key(dst, `"truncated":`), v.Truncated), ',')
 	if v.ExitStatus != nil {
-		if dst, err = v.ExitStatus.AppendJSON(append(dst, `"exitStatus":`...)); err != nil {
+		if dst, err = wire.Comma(v.ExitStatus.AppendJSON(wire.Key(dst, `"exitStatus":`))); err != nil {
 			return dst, wire.In("exitStatus", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "output", "truncated", "exitStatus", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "output,truncated,exitStatus,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -782,19 +771,18 @@ func (v *TerminalExitStatus) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *TerminalExitStatus) appendFields(dst []byte) (_ []byte, err error) {
 	if v.ExitCode != nil {
-		dst = append(wire.AppendUint(append(dst, `"exitCode":`...), uint64(*v.ExitCode)), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"exitCode":`), uint64(*v.ExitCode)), ',')
 	}
 	if v.Signal != "" {
-		dst = append(wire.AppendString(append(dst, `"signal":`...), v.Signal), ',')
+		dst = wire.AppendStringMember(dst, `"signal":`, v.Signal)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "exitCode", "signal", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "exitCode,signal,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -878,19 +866,18 @@ func (v *WaitForTerminalExitResponse) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *WaitForTerminalExitResponse) appendFields(dst []byte) (_ []byte, err error) {
 	if v.ExitCode != nil {
-		dst = append(wire.AppendUint(append(dst, `"exitCode":`...), uint64(*v.ExitCode)), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"exitCode":`), uint64(*v.ExitCode)), ',')
 	}
 	if v.Signal != "" {
-		dst = append(wire.AppendString(append(dst, `"signal":`...), v.Signal), ',')
+		dst = wire.AppendStringMember(dst, `"signal":`, v.Signal)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "exitCode", "signal", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "exitCode,signal,_meta,"); err != nil {
 			return dst, err
 		}
 	}

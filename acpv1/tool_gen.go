@@ -350,7 +350,7 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "toolCallId", "kind", "status", "title", "name", "content", "locations", "rawInput", "rawOutput")
+		d.MissingOf(start, 0x1&^seen, "toolCallId,kind,status,title,name,content,locations,rawInput,rawOutput")
 	}
 }
 
@@ -376,71 +376,66 @@ func (v *ToolCallUpdate) appendPlain(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ToolCallUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"toolCallId":`...), string(v.ToolCallID)), ',')
+	dst = wire.AppendStringMember(dst, `"toolCallId":`, string(v.ToolCallID))
 	switch v.Kind.state {
 	case patchCleared:
 		dst = append(dst, `"kind":null,`...)
 	case patchSet:
 		x := v.Kind.value
-		dst = append(wire.AppendString(append(dst, `"kind":`...), string(x)), ',')
+		dst = wire.AppendStringMember(dst, `"kind":`, string(x))
 	}
 	switch v.Status.state {
 	case patchCleared:
 		dst = append(dst, `"status":null,`...)
 	case patchSet:
 		x := v.Status.value
-		dst = append(wire.AppendString(append(dst, `"status":`...), string(x)), ',')
+		dst = wire.AppendStringMember(dst, `"status":`, string(x))
 	}
 	switch v.Title.state {
 	case patchCleared:
 		dst = append(dst, `"title":null,`...)
 	case patchSet:
 		x := v.Title.value
-		dst = append(wire.AppendString(append(dst, `"title":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, x)
 	}
 	if v.Name != "" {
-		dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+		dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	}
 	switch v.Content.state {
 	case patchCleared:
 		dst = append(dst, `"content":null,`...)
 	case patchSet:
 		x := v.Content.value
-		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendToolCallContent); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"content":`), x, appendToolCallContent)); err != nil {
 			return dst, wire.In("content", err)
 		}
-		dst = append(dst, ',')
 	}
 	switch v.Locations.state {
 	case patchCleared:
 		dst = append(dst, `"locations":null,`...)
 	case patchSet:
 		x := v.Locations.value
-		if dst, err = wire.AppendSlice(append(dst, `"locations":`...), x, (*ToolCallLocation).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"locations":`), x, (*ToolCallLocation).AppendJSON)); err != nil {
 			return dst, wire.In("locations", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.RawInput) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"rawInput":`...), v.RawInput); err != nil {
+		if dst, err = wire.Comma(wire.AppendRaw(wire.Key(dst, `"rawInput":`), v.RawInput)); err != nil {
 			return dst, wire.In("rawInput", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.RawOutput) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"rawOutput":`...), v.RawOutput); err != nil {
+		if dst, err = wire.Comma(wire.AppendRaw(wire.Key(dst, `"rawOutput":`), v.RawOutput)); err != nil {
 			return dst, wire.In("rawOutput", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "toolCallId", "kind", "status", "title", "name", "content", "locations", "rawInput", "rawOutput", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "toolCallId,kind,status,title,name,content,locations,rawInput,rawOutput,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -610,18 +605,16 @@ func (v *Content) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Content == nil {
 		return dst, wire.In("content", wire.ErrNoValue)
 	}
-	if dst, err = v.Content.AppendJSON(append(dst, `"content":`...)); err != nil {
+	if dst, err = wire.Comma(v.Content.AppendJSON(wire.Key(dst, `"content":`))); err != nil {
 		return dst, wire.In("content", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "content", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "content,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -680,7 +673,7 @@ func (v *Diff) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x5 != 0x5 {
-		d.MissingOf(start, 0x5&^seen, "path", "oldText", "newText")
+		d.MissingOf(start, 0x5&^seen, "path,oldText,newText")
 	}
 }
 
@@ -695,19 +688,18 @@ func (v *Diff) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Diff) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"path":`...), v.Path), ',')
+	dst = wire.AppendStringMember(dst, `"path":`, v.Path)
 	if v.OldText != nil {
-		dst = append(wire.AppendString(append(dst, `"oldText":`...), *v.OldText), ',')
+		dst = wire.AppendStringMember(dst, `"oldText":`, *v.OldText)
 	}
-	dst = append(wire.AppendString(append(dst, `"newText":`...), v.NewText), ',')
+	dst = wire.AppendStringMember(dst, `"newText":`, v.NewText)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "path", "oldText", "newText", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "path,oldText,newText,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -765,15 +757,14 @@ func (v *Terminal) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Terminal) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
+	dst = wire.AppendStringMember(dst, `"terminalId":`, string(v.TerminalID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "terminalId", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "terminalId,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -822,7 +813,7 @@ func (v *ToolCallLocation) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "path", "line")
+		d.MissingOf(start, 0x1&^seen, "path,line")
 	}
 }
 
@@ -837,18 +828,17 @@ func (v *ToolCallLocation) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ToolCallLocation) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"path":`...), v.Path), ',')
+	dst = wire.AppendStringMember(dst, `"path":`, v.Path)
 	if v.Line != nil {
-		dst = append(wire.AppendUint(append(dst, `"line":`...), uint64(*v.Line)), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"line":`), uint64(*v.Line)), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "path", "line", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "path,line,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -959,7 +949,7 @@ func (v *ToolCall) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "toolCallId", "title", "name", "kind", "status", "content", "locations", "rawInput", "rawOutput")
+		d.MissingOf(start, 0x3&^seen, "toolCallId,title,name,kind,status,content,locations,rawInput,rawOutput")
 	}
 }
 
@@ -974,49 +964,44 @@ func (v *ToolCall) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ToolCall) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"toolCallId":`...), string(v.ToolCallID)), ',')
-	dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+	dst = wire.AppendStringMember(dst, `"toolCallId":`, string(v.ToolCallID))
+	dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	if v.Name != "" {
-		dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+		dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	}
 	if v.Kind != "" {
-		dst = append(wire.AppendString(append(dst, `"kind":`...), string(v.Kind)), ',')
+		dst = wire.AppendStringMember(dst, `"kind":`, string(v.Kind))
 	}
 	if v.Status != "" {
-		dst = append(wire.AppendString(append(dst, `"status":`...), string(v.Status)), ',')
+		dst = wire.AppendStringMember(dst, `"status":`, string(v.Status))
 	}
 	if v.Content != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"content":`...), v.Content, appendToolCallContent); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"content":`), v.Content, appendToolCallContent)); err != nil {
 			return dst, wire.In("content", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Locations != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"locations":`...), v.Locations, (*ToolCallLocation).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"locations":`), v.Locations, (*ToolCallLocation).AppendJSON)); err != nil {
 			return dst, wire.In("locations", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.RawInput) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"rawInput":`...), v.RawInput); err != nil {
+		if dst, err = wire.Comma(wire.AppendRaw(wire.Key(dst, `"rawInput":`), v.RawInput)); err != nil {
 			return dst, wire.In("rawInput", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.RawOutput) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"rawOutput":`...), v.RawOutput); err != nil {
+		if dst, err = wire.Comma(wire.AppendRaw(wire.Key(dst, `"rawOutput":`), v.RawOutput)); err != nil {
 			return dst, wire.In("rawOutput", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "toolCallId", "title", "name", "kind", "status", "content", "locations", "rawInput", "rawOutput", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "toolCallId,title,name,kind,status,content,locations,rawInput,rawOutput,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1074,15 +1059,14 @@ func (v *SessionReference) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionReference) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}

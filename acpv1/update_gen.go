@@ -257,7 +257,7 @@ func (v *SessionNotification) decode(d *wire.Decoder, payload *ContentChunk, spa
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "update")
+		d.MissingOf(start, 0x3&^seen, "sessionId,update")
 	}
 }
 
@@ -272,22 +272,20 @@ func (v *SessionNotification) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionNotification) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if v.Update == nil {
 		return dst, wire.In("update", wire.ErrNoValue)
 	}
-	if dst, err = v.Update.AppendJSON(append(dst, `"update":`...)); err != nil {
+	if dst, err = wire.Comma(v.Update.AppendJSON(wire.Key(dst, `"update":`))); err != nil {
 		return dst, wire.In("update", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "update", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,update,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -495,7 +493,7 @@ func (v *ContentChunk) decode(d *wire.Decoder, tag string, spare *TextContent) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "content", "messageId")
+		d.MissingOf(start, 0x1&^seen, "content,messageId")
 	}
 }
 
@@ -513,21 +511,19 @@ func (v *ContentChunk) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Content == nil {
 		return dst, wire.In("content", wire.ErrNoValue)
 	}
-	if dst, err = v.Content.AppendJSON(append(dst, `"content":`...)); err != nil {
+	if dst, err = wire.Comma(v.Content.AppendJSON(wire.Key(dst, `"content":`))); err != nil {
 		return dst, wire.In("content", err)
 	}
-	dst = append(dst, ',')
 	if v.MessageID != "" {
-		dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
+		dst = wire.AppendStringMember(dst, `"messageId":`, string(v.MessageID))
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "content", "messageId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "content,messageId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -583,15 +579,14 @@ func (v *CurrentModeUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CurrentModeUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"currentModeId":`...), string(v.CurrentModeID)), ',')
+	dst = wire.AppendStringMember(dst, `"currentModeId":`, string(v.CurrentModeID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "currentModeId", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "currentModeId,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -653,18 +648,16 @@ func (v *ConfigOptionUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ConfigOptionUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*SessionConfigOption).AppendJSON); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*SessionConfigOption).AppendJSON)); err != nil {
 		return dst, wire.In("configOptions", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "configOptions", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "configOptions,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -744,23 +737,22 @@ func (v *SessionInfoUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, `"title":null,`...)
 	case patchSet:
 		x := v.Title.value
-		dst = append(wire.AppendString(append(dst, `"title":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, x)
 	}
 	switch v.UpdatedAt.state {
 	case patchCleared:
 		dst = append(dst, `"updatedAt":null,`...)
 	case patchSet:
 		x := v.UpdatedAt.value
-		dst = append(wire.AppendString(append(dst, `"updatedAt":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"updatedAt":`, x)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "title", "updatedAt", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "title,updatedAt,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -803,7 +795,7 @@ func (v *Cost) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "amount", "currency")
+		d.MissingOf(start, 0x3&^seen, "amount,currency")
 	}
 }
 
@@ -818,19 +810,17 @@ func (v *Cost) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Cost) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendFloat(append(dst, `"amount":`...), v.Amount); err != nil {
+	if dst, err = wire.Comma(wire.AppendFloat(wire.Key(dst, `"amount":`), v.Amount)); err != nil {
 		return dst, wire.In("amount", err)
 	}
-	dst = append(dst, ',')
-	dst = append(wire.AppendString(append(dst, `"currency":`...), v.Currency), ',')
+	dst = wire.AppendStringMember(dst, `"currency":`, v.Currency)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "amount", "currency", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "amount,currency,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -888,7 +878,7 @@ func (v *UsageUpdate) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "used", "size", "cost")
+		d.MissingOf(start, 0x3&^seen, "used,size,cost")
 	}
 }
 
@@ -903,22 +893,20 @@ func (v *UsageUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *UsageUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendUint(append(dst, `"used":`...), v.Used), ',')
-	dst = append(wire.AppendUint(append(dst, `"size":`...), v.Size), ',')
+	dst = append(wire.AppendUint(wire.Key(dst, `"used":`), v.Used), ',')
+	dst = append(wire.AppendUint(wire.Key(dst, `"size":`), v.Size), ',')
 	if v.Cost != nil {
-		if dst, err = v.Cost.AppendJSON(append(dst, `"cost":`...)); err != nil {
+		if dst, err = wire.Comma(v.Cost.AppendJSON(wire.Key(dst, `"cost":`))); err != nil {
 			return dst, wire.In("cost", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "used", "size", "cost", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "used,size,cost,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -994,7 +982,7 @@ func (v *Notice) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "severity", "title", "description")
+		d.MissingOf(start, 0x3&^seen, "severity,title,description")
 	}
 }
 
@@ -1009,22 +997,21 @@ func (v *Notice) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Notice) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"severity":`...), string(v.Severity)), ',')
+	dst = wire.AppendStringMember(dst, `"severity":`, string(v.Severity))
 	if len(v.Title) < 1 {
 		return dst, wire.In("title", wire.Limit("must not be empty"))
 	}
-	dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+	dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "severity", "title", "description", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "severity,title,description,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}

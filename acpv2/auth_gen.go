@@ -253,7 +253,7 @@ func (v *UnknownAuthMethod) decode(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "methodId", "name")
+		d.MissingOf(start, 0x3&^seen, "methodId,name")
 	}
 	d.Seek(start)
 	d.Owned(owned)
@@ -340,7 +340,7 @@ func (v *AuthMethodTerminal) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "methodId", "name", "description", "args", "env")
+		d.MissingOf(start, 0x3&^seen, "methodId,name,description,args,env")
 	}
 }
 
@@ -355,31 +355,28 @@ func (v *AuthMethodTerminal) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AuthMethodTerminal) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"methodId":`...), string(v.MethodID)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"methodId":`, string(v.MethodID))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if v.Args != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"args":`...), v.Args, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"args":`), v.Args, wire.AppendText[string])); err != nil {
 			return dst, wire.In("args", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Env != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"env":`...), v.Env, (*EnvVariable).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"env":`), v.Env, (*EnvVariable).AppendJSON)); err != nil {
 			return dst, wire.In("env", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "methodId", "name", "description", "args", "env", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "methodId,name,description,args,env,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -438,7 +435,7 @@ func (v *AuthMethodAgent) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "methodId", "name", "description")
+		d.MissingOf(start, 0x3&^seen, "methodId,name,description")
 	}
 }
 
@@ -453,19 +450,18 @@ func (v *AuthMethodAgent) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AuthMethodAgent) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"methodId":`...), string(v.MethodID)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"methodId":`, string(v.MethodID))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "methodId", "name", "description", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "methodId,name,description,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -550,7 +546,7 @@ func (v *AuthStatusResponse) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "state", "accounts")
+		d.MissingOf(start, 0x1&^seen, "state,accounts")
 	}
 }
 
@@ -565,21 +561,19 @@ func (v *AuthStatusResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AuthStatusResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"state":`...), string(v.State)), ',')
+	dst = wire.AppendStringMember(dst, `"state":`, string(v.State))
 	if v.Accounts != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"accounts":`...), v.Accounts, (*AuthAccount).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"accounts":`), v.Accounts, (*AuthAccount).AppendJSON)); err != nil {
 			return dst, wire.In("accounts", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "state", "accounts", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "state,accounts,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -674,7 +668,7 @@ func (v *AuthAccount) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "label", "active", "name", "email", "organization")
+		d.MissingOf(start, 0x1&^seen, "label,active,name,email,organization")
 	}
 }
 
@@ -689,27 +683,26 @@ func (v *AuthAccount) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AuthAccount) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"label":`...), v.Label), ',')
+	dst = wire.AppendStringMember(dst, `"label":`, v.Label)
 	if v.Active != nil {
-		dst = append(wire.AppendBool(append(dst, `"active":`...), *v.Active), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"active":`), *v.Active), ',')
 	}
 	if v.Name != "" {
-		dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+		dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	}
 	if v.Email != "" {
-		dst = append(wire.AppendString(append(dst, `"email":`...), v.Email), ',')
+		dst = wire.AppendStringMember(dst, `"email":`, v.Email)
 	}
 	if v.Organization != "" {
-		dst = append(wire.AppendString(append(dst, `"organization":`...), v.Organization), ',')
+		dst = wire.AppendStringMember(dst, `"organization":`, v.Organization)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "label", "active", "name", "email", "organization", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "label,active,name,email,organization,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -754,7 +747,7 @@ func (v *AuthStatusUpdateNotification) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "state", "accounts")
+		d.MissingOf(start, 0x1&^seen, "state,accounts")
 	}
 }
 
@@ -769,21 +762,19 @@ func (v *AuthStatusUpdateNotification) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AuthStatusUpdateNotification) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"state":`...), string(v.State)), ',')
+	dst = wire.AppendStringMember(dst, `"state":`, string(v.State))
 	if v.Accounts != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"accounts":`...), v.Accounts, (*AuthAccount).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"accounts":`), v.Accounts, (*AuthAccount).AppendJSON)); err != nil {
 			return dst, wire.In("accounts", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "state", "accounts", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "state,accounts,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -834,15 +825,14 @@ func (v *LoginAuthRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *LoginAuthRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"methodId":`...), string(v.MethodID)), ',')
+	dst = wire.AppendStringMember(dst, `"methodId":`, string(v.MethodID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "methodId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "methodId,_meta,"); err != nil {
 			return dst, err
 		}
 	}

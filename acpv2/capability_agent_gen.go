@@ -367,31 +367,27 @@ func (v *AgentCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *AgentCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Session != nil {
-		if dst, err = v.Session.AppendJSON(append(dst, `"session":`...)); err != nil {
+		if dst, err = wire.Comma(v.Session.AppendJSON(wire.Key(dst, `"session":`))); err != nil {
 			return dst, wire.In("session", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Auth != nil {
-		if dst, err = v.Auth.AppendJSON(append(dst, `"auth":`...)); err != nil {
+		if dst, err = wire.Comma(v.Auth.AppendJSON(wire.Key(dst, `"auth":`))); err != nil {
 			return dst, wire.In("auth", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Providers != nil {
-		if dst, err = v.Providers.AppendJSON(append(dst, `"providers":`...)); err != nil {
+		if dst, err = wire.Comma(v.Providers.AppendJSON(wire.Key(dst, `"providers":`))); err != nil {
 			return dst, wire.In("providers", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "session", "auth", "providers", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "session,auth,providers,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -554,73 +550,62 @@ func (v *SessionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Prompt != nil {
-		if dst, err = v.Prompt.AppendJSON(append(dst, `"prompt":`...)); err != nil {
+		if dst, err = wire.Comma(v.Prompt.AppendJSON(wire.Key(dst, `"prompt":`))); err != nil {
 			return dst, wire.In("prompt", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.MCP != nil {
-		if dst, err = v.MCP.AppendJSON(append(dst, `"mcp":`...)); err != nil {
+		if dst, err = wire.Comma(v.MCP.AppendJSON(wire.Key(dst, `"mcp":`))); err != nil {
 			return dst, wire.In("mcp", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Delete != nil {
-		if dst, err = v.Delete.AppendJSON(append(dst, `"delete":`...)); err != nil {
+		if dst, err = wire.Comma(v.Delete.AppendJSON(wire.Key(dst, `"delete":`))); err != nil {
 			return dst, wire.In("delete", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.AdditionalDirectories != nil {
-		if dst, err = v.AdditionalDirectories.AppendJSON(append(dst, `"additionalDirectories":`...)); err != nil {
+		if dst, err = wire.Comma(v.AdditionalDirectories.AppendJSON(wire.Key(dst, `"additionalDirectories":`))); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.SystemPrompt != nil {
-		if dst, err = v.SystemPrompt.AppendJSON(append(dst, `"systemPrompt":`...)); err != nil {
+		if dst, err = wire.Comma(v.SystemPrompt.AppendJSON(wire.Key(dst, `"systemPrompt":`))); err != nil {
 			return dst, wire.In("systemPrompt", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Fork != nil {
-		if dst, err = v.Fork.AppendJSON(append(dst, `"fork":`...)); err != nil {
+		if dst, err = wire.Comma(v.Fork.AppendJSON(wire.Key(dst, `"fork":`))); err != nil {
 			return dst, wire.In("fork", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Archive != nil {
-		if dst, err = v.Archive.AppendJSON(append(dst, `"archive":`...)); err != nil {
+		if dst, err = wire.Comma(v.Archive.AppendJSON(wire.Key(dst, `"archive":`))); err != nil {
 			return dst, wire.In("archive", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Status != nil {
-		if dst, err = v.Status.AppendJSON(append(dst, `"status":`...)); err != nil {
+		if dst, err = wire.Comma(v.Status.AppendJSON(wire.Key(dst, `"status":`))); err != nil {
 			return dst, wire.In("status", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Title != nil {
-		if dst, err = v.Title.AppendJSON(append(dst, `"title":`...)); err != nil {
+		if dst, err = wire.Comma(v.Title.AppendJSON(wire.Key(dst, `"title":`))); err != nil {
 			return dst, wire.In("title", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Options != nil {
-		if dst, err = v.Options.AppendJSON(append(dst, `"options":`...)); err != nil {
+		if dst, err = wire.Comma(v.Options.AppendJSON(wire.Key(dst, `"options":`))); err != nil {
 			return dst, wire.In("options", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "prompt", "mcp", "delete", "additionalDirectories", "systemPrompt", "fork", "archive", "status", "title", "options", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "prompt,mcp,delete,additionalDirectories,systemPrompt,fork,archive,status,title,options,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -711,37 +696,32 @@ func (v *PromptCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *PromptCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Image != nil {
-		if dst, err = v.Image.AppendJSON(append(dst, `"image":`...)); err != nil {
+		if dst, err = wire.Comma(v.Image.AppendJSON(wire.Key(dst, `"image":`))); err != nil {
 			return dst, wire.In("image", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Audio != nil {
-		if dst, err = v.Audio.AppendJSON(append(dst, `"audio":`...)); err != nil {
+		if dst, err = wire.Comma(v.Audio.AppendJSON(wire.Key(dst, `"audio":`))); err != nil {
 			return dst, wire.In("audio", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.EmbeddedContext != nil {
-		if dst, err = v.EmbeddedContext.AppendJSON(append(dst, `"embeddedContext":`...)); err != nil {
+		if dst, err = wire.Comma(v.EmbeddedContext.AppendJSON(wire.Key(dst, `"embeddedContext":`))); err != nil {
 			return dst, wire.In("embeddedContext", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Skill != nil {
-		if dst, err = v.Skill.AppendJSON(append(dst, `"skill":`...)); err != nil {
+		if dst, err = wire.Comma(v.Skill.AppendJSON(wire.Key(dst, `"skill":`))); err != nil {
 			return dst, wire.In("skill", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "image", "audio", "embeddedContext", "skill", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "image,audio,embeddedContext,skill,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -879,31 +859,27 @@ func (v *MCPCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *MCPCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Stdio != nil {
-		if dst, err = v.Stdio.AppendJSON(append(dst, `"stdio":`...)); err != nil {
+		if dst, err = wire.Comma(v.Stdio.AppendJSON(wire.Key(dst, `"stdio":`))); err != nil {
 			return dst, wire.In("stdio", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.HTTP != nil {
-		if dst, err = v.HTTP.AppendJSON(append(dst, `"http":`...)); err != nil {
+		if dst, err = wire.Comma(v.HTTP.AppendJSON(wire.Key(dst, `"http":`))); err != nil {
 			return dst, wire.In("http", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ACP != nil {
-		if dst, err = v.ACP.AppendJSON(append(dst, `"acp":`...)); err != nil {
+		if dst, err = wire.Comma(v.ACP.AppendJSON(wire.Key(dst, `"acp":`))); err != nil {
 			return dst, wire.In("acp", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "stdio", "http", "acp", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "stdio,http,acp,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1057,19 +1033,17 @@ func (v *SessionSystemPromptCapabilities) AppendJSON(dst []byte) ([]byte, error)
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionSystemPromptCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Mode != nil {
-		if dst, err = v.Mode.AppendJSON(append(dst, `"mode":`...)); err != nil {
+		if dst, err = wire.Comma(v.Mode.AppendJSON(wire.Key(dst, `"mode":`))); err != nil {
 			return dst, wire.In("mode", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "mode", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "mode,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1124,19 +1098,17 @@ func (v *SessionSystemPromptModeCapabilities) AppendJSON(dst []byte) ([]byte, er
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionSystemPromptModeCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Override != nil {
-		if dst, err = v.Override.AppendJSON(append(dst, `"override":`...)); err != nil {
+		if dst, err = wire.Comma(v.Override.AppendJSON(wire.Key(dst, `"override":`))); err != nil {
 			return dst, wire.In("override", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "override", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "override,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1290,19 +1262,17 @@ func (v *AgentAuthCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *AgentAuthCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Status != nil {
-		if dst, err = v.Status.AppendJSON(append(dst, `"status":`...)); err != nil {
+		if dst, err = wire.Comma(v.Status.AppendJSON(wire.Key(dst, `"status":`))); err != nil {
 			return dst, wire.In("status", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "status", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "status,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1414,19 +1384,17 @@ func (v *PromptSkillCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *PromptSkillCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Inline != nil {
-		if dst, err = v.Inline.AppendJSON(append(dst, `"inline":`...)); err != nil {
+		if dst, err = wire.Comma(v.Inline.AppendJSON(wire.Key(dst, `"inline":`))); err != nil {
 			return dst, wire.In("inline", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "inline", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "inline,_meta,"); err != nil {
 			return dst, err
 		}
 	}

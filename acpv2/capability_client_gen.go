@@ -216,31 +216,27 @@ func (v *ClientCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ClientCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Auth != nil {
-		if dst, err = v.Auth.AppendJSON(append(dst, `"auth":`...)); err != nil {
+		if dst, err = wire.Comma(v.Auth.AppendJSON(wire.Key(dst, `"auth":`))); err != nil {
 			return dst, wire.In("auth", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Elicitation != nil {
-		if dst, err = v.Elicitation.AppendJSON(append(dst, `"elicitation":`...)); err != nil {
+		if dst, err = wire.Comma(v.Elicitation.AppendJSON(wire.Key(dst, `"elicitation":`))); err != nil {
 			return dst, wire.In("elicitation", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Session != nil {
-		if dst, err = v.Session.AppendJSON(append(dst, `"session":`...)); err != nil {
+		if dst, err = wire.Comma(v.Session.AppendJSON(wire.Key(dst, `"session":`))); err != nil {
 			return dst, wire.In("session", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "auth", "elicitation", "session", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "auth,elicitation,session,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -295,19 +291,17 @@ func (v *ClientAuthCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ClientAuthCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Terminal != nil {
-		if dst, err = v.Terminal.AppendJSON(append(dst, `"terminal":`...)); err != nil {
+		if dst, err = wire.Comma(v.Terminal.AppendJSON(wire.Key(dst, `"terminal":`))); err != nil {
 			return dst, wire.In("terminal", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "terminal", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "terminal,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -393,25 +387,22 @@ func (v *ElicitationCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ElicitationCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Form != nil {
-		if dst, err = v.Form.AppendJSON(append(dst, `"form":`...)); err != nil {
+		if dst, err = wire.Comma(v.Form.AppendJSON(wire.Key(dst, `"form":`))); err != nil {
 			return dst, wire.In("form", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.URL != nil {
-		if dst, err = v.URL.AppendJSON(append(dst, `"url":`...)); err != nil {
+		if dst, err = wire.Comma(v.URL.AppendJSON(wire.Key(dst, `"url":`))); err != nil {
 			return dst, wire.In("url", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "form", "url", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "form,url,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -528,31 +519,27 @@ func (v *PromptSuggestionsCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *PromptSuggestionsCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Image != nil {
-		if dst, err = v.Image.AppendJSON(append(dst, `"image":`...)); err != nil {
+		if dst, err = wire.Comma(v.Image.AppendJSON(wire.Key(dst, `"image":`))); err != nil {
 			return dst, wire.In("image", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Audio != nil {
-		if dst, err = v.Audio.AppendJSON(append(dst, `"audio":`...)); err != nil {
+		if dst, err = wire.Comma(v.Audio.AppendJSON(wire.Key(dst, `"audio":`))); err != nil {
 			return dst, wire.In("audio", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.EmbeddedContext != nil {
-		if dst, err = v.EmbeddedContext.AppendJSON(append(dst, `"embeddedContext":`...)); err != nil {
+		if dst, err = wire.Comma(v.EmbeddedContext.AppendJSON(wire.Key(dst, `"embeddedContext":`))); err != nil {
 			return dst, wire.In("embeddedContext", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "image", "audio", "embeddedContext", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "image,audio,embeddedContext,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -684,25 +671,22 @@ func (v *ClientSessionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ClientSessionCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.PromptSuggestions != nil {
-		if dst, err = v.PromptSuggestions.AppendJSON(append(dst, `"promptSuggestions":`...)); err != nil {
+		if dst, err = wire.Comma(v.PromptSuggestions.AppendJSON(wire.Key(dst, `"promptSuggestions":`))); err != nil {
 			return dst, wire.In("promptSuggestions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Commands != nil {
-		if dst, err = v.Commands.AppendJSON(append(dst, `"commands":`...)); err != nil {
+		if dst, err = wire.Comma(v.Commands.AppendJSON(wire.Key(dst, `"commands":`))); err != nil {
 			return dst, wire.In("commands", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "promptSuggestions", "commands", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "promptSuggestions,commands,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -757,19 +741,17 @@ func (v *CommandsCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *CommandsCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Skill != nil {
-		if dst, err = v.Skill.AppendJSON(append(dst, `"skill":`...)); err != nil {
+		if dst, err = wire.Comma(v.Skill.AppendJSON(wire.Key(dst, `"skill":`))); err != nil {
 			return dst, wire.In("skill", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "skill", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "skill,_meta,"); err != nil {
 			return dst, err
 		}
 	}

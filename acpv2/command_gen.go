@@ -163,7 +163,7 @@ func (v *UnknownAvailableCommand) decode(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "name", "description")
+		d.MissingOf(start, 0x3&^seen, "name,description")
 	}
 	d.Seek(start)
 	d.Owned(owned)
@@ -279,15 +279,14 @@ func (v *TextCommandInput) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *TextCommandInput) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"hint":`...), v.Hint), ',')
+	dst = wire.AppendStringMember(dst, `"hint":`, v.Hint)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "hint", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "hint,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -346,7 +345,7 @@ func (v *Command) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "name", "description", "input")
+		d.MissingOf(start, 0x3&^seen, "name,description,input")
 	}
 }
 
@@ -361,25 +360,23 @@ func (v *Command) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Command) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	if v.Input != nil {
 		if v.Input == nil {
 			return dst, wire.In("input", wire.ErrNoValue)
 		}
-		if dst, err = v.Input.AppendJSON(append(dst, `"input":`...)); err != nil {
+		if dst, err = wire.Comma(v.Input.AppendJSON(wire.Key(dst, `"input":`))); err != nil {
 			return dst, wire.In("input", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "description", "input", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,description,input,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -437,18 +434,16 @@ func (v *AvailableCommandsUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AvailableCommandsUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"availableCommands":`...), v.AvailableCommands, appendAvailableCommand); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"availableCommands":`), v.AvailableCommands, appendAvailableCommand)); err != nil {
 		return dst, wire.In("availableCommands", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "availableCommands", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "availableCommands,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -507,7 +502,7 @@ func (v *Skill) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "name", "description", "path")
+		d.MissingOf(start, 0x3&^seen, "name,description,path")
 	}
 }
 
@@ -522,19 +517,18 @@ func (v *Skill) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Skill) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	if v.Path != "" {
-		dst = append(wire.AppendString(append(dst, `"path":`...), v.Path), ',')
+		dst = wire.AppendStringMember(dst, `"path":`, v.Path)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "description", "path", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,description,path,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -592,15 +586,14 @@ func (v *SkillReference) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SkillReference) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}

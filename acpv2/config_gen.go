@@ -259,7 +259,7 @@ func (v *SessionConfigOption) decodeJSON(d *wire.Decoder) {
 	}
 	d.Owned(owned)
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "configId", "name", "description", "category")
+		d.MissingOf(start, 0x3&^seen, "configId,name,description,category")
 	}
 }
 
@@ -274,13 +274,13 @@ func (v *SessionConfigOption) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigOption) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"configId":`...), string(v.ConfigID)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"configId":`, string(v.ConfigID))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if v.Category != "" {
-		dst = append(wire.AppendString(append(dst, `"category":`...), string(v.Category)), ',')
+		dst = wire.AppendStringMember(dst, `"category":`, string(v.Category))
 	}
 	if v.Kind == nil {
 		return dst, wire.In("type", wire.ErrNoValue)
@@ -289,13 +289,12 @@ func (v *SessionConfigOption) appendFields(dst []byte) (_ []byte, err error) {
 		return dst, err
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Kind.knows, "configId", "name", "description", "category", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, v.Kind.knows, "configId,name,description,category,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -411,7 +410,7 @@ func (v *SessionConfigSelectOption) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "value", "name", "description")
+		d.MissingOf(start, 0x3&^seen, "value,name,description")
 	}
 }
 
@@ -426,19 +425,18 @@ func (v *SessionConfigSelectOption) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigSelectOption) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"value":`...), string(v.Value)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"value":`, string(v.Value))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "value", "name", "description", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "value,name,description,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -492,7 +490,7 @@ func (v *SessionConfigSelectGroup) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "groupId", "name", "options")
+		d.MissingOf(start, 0x7&^seen, "groupId,name,options")
 	}
 }
 
@@ -507,20 +505,18 @@ func (v *SessionConfigSelectGroup) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigSelectGroup) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"groupId":`...), string(v.GroupID)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	if dst, err = wire.AppendSlice(append(dst, `"options":`...), v.Options, (*SessionConfigSelectOption).AppendJSON); err != nil {
+	dst = wire.AppendStringMember(dst, `"groupId":`, string(v.GroupID))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"options":`), v.Options, (*SessionConfigSelectOption).AppendJSON)); err != nil {
 		return dst, wire.In("options", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "groupId", "name", "options", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "groupId,name,options,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -561,7 +557,7 @@ func (v *SessionConfigSelect) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "currentValue", "options")
+		d.MissingOf(start, 0x3&^seen, "currentValue,options")
 	}
 }
 
@@ -588,14 +584,13 @@ func (v *SessionConfigSelect) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigSelect) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"currentValue":`...), string(v.CurrentValue)), ',')
+	dst = wire.AppendStringMember(dst, `"currentValue":`, string(v.CurrentValue))
 	if v.Options == nil {
 		return dst, wire.In("options", wire.ErrNoValue)
 	}
-	if dst, err = v.Options.AppendJSON(append(dst, `"options":`...)); err != nil {
+	if dst, err = wire.Comma(v.Options.AppendJSON(wire.Key(dst, `"options":`))); err != nil {
 		return dst, wire.In("options", err)
 	}
-	dst = append(dst, ',')
 	return dst, nil
 }
 
@@ -657,7 +652,7 @@ func (v *SessionConfigBoolean) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigBoolean) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendBool(append(dst, `"currentValue":`...), v.CurrentValue), ',')
+	dst = append(wire.AppendBool(wire.Key(dst, `"currentValue":`), v.CurrentValue), ',')
 	return dst, nil
 }
 
@@ -707,18 +702,16 @@ func (v *SetSessionConfigOptionResponse) AppendJSON(dst []byte) ([]byte, error) 
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SetSessionConfigOptionResponse) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*SessionConfigOption).AppendJSON); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*SessionConfigOption).AppendJSON)); err != nil {
 		return dst, wire.In("configOptions", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -767,7 +760,7 @@ func (v *SetSessionConfigOptionRequest) decodeJSON(d *wire.Decoder) {
 	}
 	d.Owned(owned)
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "configId")
+		d.MissingOf(start, 0x3&^seen, "sessionId,configId")
 	}
 }
 
@@ -782,8 +775,8 @@ func (v *SetSessionConfigOptionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SetSessionConfigOptionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"configId":`...), string(v.ConfigID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"configId":`, string(v.ConfigID))
 	if v.Value == nil {
 		return dst, wire.In("type", wire.ErrNoValue)
 	}
@@ -791,13 +784,12 @@ func (v *SetSessionConfigOptionRequest) appendFields(dst []byte) (_ []byte, err 
 		return dst, err
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Value.knows, "sessionId", "configId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, v.Value.knows, "sessionId,configId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -994,7 +986,7 @@ func (v *SessionConfigOptionValueID) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigOptionValueID) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"value":`...), string(v.Value)), ',')
+	dst = wire.AppendStringMember(dst, `"value":`, string(v.Value))
 	return dst, nil
 }
 
@@ -1056,7 +1048,7 @@ func (v *SessionConfigOptionValueBoolean) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionConfigOptionValueBoolean) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendBool(append(dst, `"value":`...), v.Value), ',')
+	dst = append(wire.AppendBool(wire.Key(dst, `"value":`), v.Value), ',')
 	return dst, nil
 }
 

@@ -392,13 +392,12 @@ func (v *Annotations) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *Annotations) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Audience != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"audience":`...), v.Audience, wire.AppendText[Role]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"audience":`), v.Audience, wire.AppendText[Role])); err != nil {
 			return dst, wire.In("audience", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.LastModified != "" {
-		dst = append(wire.AppendString(append(dst, `"lastModified":`...), v.LastModified), ',')
+		dst = wire.AppendStringMember(dst, `"lastModified":`, v.LastModified)
 	}
 	if v.Priority != nil && *v.Priority < 0 {
 		return dst, wire.In("priority", wire.Limit("must be at least 0"))
@@ -407,19 +406,17 @@ func (v *Annotations) appendFields(dst []byte) (_ []byte, err error) {
 		return dst, wire.In("priority", wire.Limit("must be at most 1"))
 	}
 	if v.Priority != nil {
-		if dst, err = wire.AppendFloat(append(dst, `"priority":`...), *v.Priority); err != nil {
+		if dst, err = wire.Comma(wire.AppendFloat(wire.Key(dst, `"priority":`), *v.Priority)); err != nil {
 			return dst, wire.In("priority", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "audience", "lastModified", "priority", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "audience,lastModified,priority,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -485,7 +482,7 @@ func (v *TextContent) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "text", "annotations")
+		d.MissingOf(start, 0x1&^seen, "text,annotations")
 	}
 }
 
@@ -500,21 +497,19 @@ func (v *TextContent) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *TextContent) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"text":`...), v.Text), ',')
+	dst = wire.AppendStringMember(dst, `"text":`, v.Text)
 	if v.Annotations != nil {
-		if dst, err = v.Annotations.AppendJSON(append(dst, `"annotations":`...)); err != nil {
+		if dst, err = wire.Comma(v.Annotations.AppendJSON(wire.Key(dst, `"annotations":`))); err != nil {
 			return dst, wire.In("annotations", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "text", "annotations", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "text,annotations,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -585,7 +580,7 @@ func (v *ImageContent) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "data", "mimeType", "uri", "annotations")
+		d.MissingOf(start, 0x3&^seen, "data,mimeType,uri,annotations")
 	}
 }
 
@@ -600,25 +595,23 @@ func (v *ImageContent) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ImageContent) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"data":`...), v.Data), ',')
-	dst = append(wire.AppendString(append(dst, `"mimeType":`...), v.MIMEType), ',')
+	dst = wire.AppendStringMember(dst, `"data":`, v.Data)
+	dst = wire.AppendStringMember(dst, `"mimeType":`, v.MIMEType)
 	if v.URI != "" {
-		dst = append(wire.AppendString(append(dst, `"uri":`...), v.URI), ',')
+		dst = wire.AppendStringMember(dst, `"uri":`, v.URI)
 	}
 	if v.Annotations != nil {
-		if dst, err = v.Annotations.AppendJSON(append(dst, `"annotations":`...)); err != nil {
+		if dst, err = wire.Comma(v.Annotations.AppendJSON(wire.Key(dst, `"annotations":`))); err != nil {
 			return dst, wire.In("annotations", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "data", "mimeType", "uri", "annotations", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "data,mimeType,uri,annotations,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -678,7 +671,7 @@ func (v *AudioContent) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "data", "mimeType", "annotations")
+		d.MissingOf(start, 0x3&^seen, "data,mimeType,annotations")
 	}
 }
 
@@ -693,22 +686,20 @@ func (v *AudioContent) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AudioContent) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"data":`...), v.Data), ',')
-	dst = append(wire.AppendString(append(dst, `"mimeType":`...), v.MIMEType), ',')
+	dst = wire.AppendStringMember(dst, `"data":`, v.Data)
+	dst = wire.AppendStringMember(dst, `"mimeType":`, v.MIMEType)
 	if v.Annotations != nil {
-		if dst, err = v.Annotations.AppendJSON(append(dst, `"annotations":`...)); err != nil {
+		if dst, err = wire.Comma(v.Annotations.AppendJSON(wire.Key(dst, `"annotations":`))); err != nil {
 			return dst, wire.In("annotations", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "data", "mimeType", "annotations", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "data,mimeType,annotations,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -779,7 +770,7 @@ func (v *Icon) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "src", "mimeType", "sizes", "theme")
+		d.MissingOf(start, 0x1&^seen, "src,mimeType,sizes,theme")
 	}
 }
 
@@ -794,27 +785,25 @@ func (v *Icon) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Icon) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"src":`...), v.Src), ',')
+	dst = wire.AppendStringMember(dst, `"src":`, v.Src)
 	if v.MIMEType != "" {
-		dst = append(wire.AppendString(append(dst, `"mimeType":`...), v.MIMEType), ',')
+		dst = wire.AppendStringMember(dst, `"mimeType":`, v.MIMEType)
 	}
 	if v.Sizes != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"sizes":`...), v.Sizes, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"sizes":`), v.Sizes, wire.AppendText[string])); err != nil {
 			return dst, wire.In("sizes", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Theme != "" {
-		dst = append(wire.AppendString(append(dst, `"theme":`...), string(v.Theme)), ',')
+		dst = wire.AppendStringMember(dst, `"theme":`, string(v.Theme))
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "src", "mimeType", "sizes", "theme", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "src,mimeType,sizes,theme,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -938,7 +927,7 @@ func (v *ResourceLink) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "name", "uri", "title", "description", "icons", "mimeType", "size", "annotations")
+		d.MissingOf(start, 0x3&^seen, "name,uri,title,description,icons,mimeType,size,annotations")
 	}
 }
 
@@ -953,40 +942,37 @@ func (v *ResourceLink) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ResourceLink) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	dst = append(wire.AppendString(append(dst, `"uri":`...), v.URI), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	dst = wire.AppendStringMember(dst, `"uri":`, v.URI)
 	if v.Title != "" {
-		dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	}
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if v.Icons != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"icons":`...), v.Icons, (*Icon).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"icons":`), v.Icons, (*Icon).AppendJSON)); err != nil {
 			return dst, wire.In("icons", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.MIMEType != "" {
-		dst = append(wire.AppendString(append(dst, `"mimeType":`...), v.MIMEType), ',')
+		dst = wire.AppendStringMember(dst, `"mimeType":`, v.MIMEType)
 	}
 	if v.Size != nil {
-		dst = append(wire.AppendUint(append(dst, `"size":`...), *v.Size), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"size":`), *v.Size), ',')
 	}
 	if v.Annotations != nil {
-		if dst, err = v.Annotations.AppendJSON(append(dst, `"annotations":`...)); err != nil {
+		if dst, err = wire.Comma(v.Annotations.AppendJSON(wire.Key(dst, `"annotations":`))); err != nil {
 			return dst, wire.In("annotations", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "uri", "title", "description", "icons", "mimeType", "size", "annotations", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,uri,title,description,icons,mimeType,size,annotations,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1057,7 +1043,7 @@ func (v *TextResourceContents) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "text", "uri", "mimeType")
+		d.MissingOf(start, 0x3&^seen, "text,uri,mimeType")
 	}
 }
 
@@ -1072,19 +1058,18 @@ func (v *TextResourceContents) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *TextResourceContents) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"text":`...), v.Text), ',')
-	dst = append(wire.AppendString(append(dst, `"uri":`...), v.URI), ',')
+	dst = wire.AppendStringMember(dst, `"text":`, v.Text)
+	dst = wire.AppendStringMember(dst, `"uri":`, v.URI)
 	if v.MIMEType != "" {
-		dst = append(wire.AppendString(append(dst, `"mimeType":`...), v.MIMEType), ',')
+		dst = wire.AppendStringMember(dst, `"mimeType":`, v.MIMEType)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "text", "uri", "mimeType", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "text,uri,mimeType,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1138,7 +1123,7 @@ func (v *BlobResourceContents) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "blob", "uri", "mimeType")
+		d.MissingOf(start, 0x3&^seen, "blob,uri,mimeType")
 	}
 }
 
@@ -1153,19 +1138,18 @@ func (v *BlobResourceContents) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *BlobResourceContents) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"blob":`...), v.Blob), ',')
-	dst = append(wire.AppendString(append(dst, `"uri":`...), v.URI), ',')
+	dst = wire.AppendStringMember(dst, `"blob":`, v.Blob)
+	dst = wire.AppendStringMember(dst, `"uri":`, v.URI)
 	if v.MIMEType != "" {
-		dst = append(wire.AppendString(append(dst, `"mimeType":`...), v.MIMEType), ',')
+		dst = wire.AppendStringMember(dst, `"mimeType":`, v.MIMEType)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "blob", "uri", "mimeType", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "blob,uri,mimeType,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1220,7 +1204,7 @@ func (v *EmbeddedResource) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "resource", "annotations")
+		d.MissingOf(start, 0x1&^seen, "resource,annotations")
 	}
 }
 
@@ -1238,24 +1222,21 @@ func (v *EmbeddedResource) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Resource == nil {
 		return dst, wire.In("resource", wire.ErrNoValue)
 	}
-	if dst, err = v.Resource.AppendJSON(append(dst, `"resource":`...)); err != nil {
+	if dst, err = wire.Comma(v.Resource.AppendJSON(wire.Key(dst, `"resource":`))); err != nil {
 		return dst, wire.In("resource", err)
 	}
-	dst = append(dst, ',')
 	if v.Annotations != nil {
-		if dst, err = v.Annotations.AppendJSON(append(dst, `"annotations":`...)); err != nil {
+		if dst, err = wire.Comma(v.Annotations.AppendJSON(wire.Key(dst, `"annotations":`))); err != nil {
 			return dst, wire.In("annotations", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "resource", "annotations", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "resource,annotations,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}

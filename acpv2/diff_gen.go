@@ -208,10 +208,10 @@ func (v *DiffChange) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *DiffChange) appendFields(dst []byte) (_ []byte, err error) {
 	if v.FileType != "" {
-		dst = append(wire.AppendString(append(dst, `"fileType":`...), string(v.FileType)), ',')
+		dst = wire.AppendStringMember(dst, `"fileType":`, string(v.FileType))
 	}
 	if v.MIMEType != "" {
-		dst = append(wire.AppendString(append(dst, `"mimeType":`...), v.MIMEType), ',')
+		dst = wire.AppendStringMember(dst, `"mimeType":`, v.MIMEType)
 	}
 	if v.Operation == nil {
 		return dst, wire.In("operation", wire.ErrNoValue)
@@ -220,13 +220,12 @@ func (v *DiffChange) appendFields(dst []byte) (_ []byte, err error) {
 		return dst, err
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Operation.knows, "fileType", "mimeType", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, v.Operation.knows, "fileType,mimeType,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -306,7 +305,7 @@ func (v *DiffPathChange) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *DiffPathChange) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"path":`...), v.Path), ',')
+	dst = wire.AppendStringMember(dst, `"path":`, v.Path)
 	return dst, nil
 }
 
@@ -350,7 +349,7 @@ func (v *DiffPathPairChange) decode(d *wire.Decoder, tag string) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "oldPath", "path")
+		d.MissingOf(start, 0x3&^seen, "oldPath,path")
 	}
 }
 
@@ -373,8 +372,8 @@ func (v *DiffPathPairChange) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *DiffPathPairChange) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"oldPath":`...), v.OldPath), ',')
-	dst = append(wire.AppendString(append(dst, `"path":`...), v.Path), ',')
+	dst = wire.AppendStringMember(dst, `"oldPath":`, v.OldPath)
+	dst = wire.AppendStringMember(dst, `"path":`, v.Path)
 	return dst, nil
 }
 
@@ -412,7 +411,7 @@ func (v *DiffPatch) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "format", "text")
+		d.MissingOf(start, 0x3&^seen, "format,text")
 	}
 }
 
@@ -427,16 +426,15 @@ func (v *DiffPatch) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *DiffPatch) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"format":`...), string(v.Format)), ',')
-	dst = append(wire.AppendString(append(dst, `"text":`...), v.Text), ',')
+	dst = wire.AppendStringMember(dst, `"format":`, string(v.Format))
+	dst = wire.AppendStringMember(dst, `"text":`, v.Text)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "format", "text", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "format,text,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -498,7 +496,7 @@ func (v *Diff) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "changes", "patch")
+		d.MissingOf(start, 0x1&^seen, "changes,patch")
 	}
 }
 
@@ -513,24 +511,21 @@ func (v *Diff) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Diff) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"changes":`...), v.Changes, (*DiffChange).AppendJSON); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"changes":`), v.Changes, (*DiffChange).AppendJSON)); err != nil {
 		return dst, wire.In("changes", err)
 	}
-	dst = append(dst, ',')
 	if v.Patch != nil {
-		if dst, err = v.Patch.AppendJSON(append(dst, `"patch":`...)); err != nil {
+		if dst, err = wire.Comma(v.Patch.AppendJSON(wire.Key(dst, `"patch":`))); err != nil {
 			return dst, wire.In("patch", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "changes", "patch", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "changes,patch,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}

@@ -191,7 +191,7 @@ func (v *CreateElicitationRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CreateElicitationRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"message":`...), v.Message), ',')
+	dst = wire.AppendStringMember(dst, `"message":`, v.Message)
 	if v.Mode == nil {
 		return dst, wire.In("mode", wire.ErrNoValue)
 	}
@@ -199,13 +199,12 @@ func (v *CreateElicitationRequest) appendFields(dst []byte) (_ []byte, err error
 		return dst, err
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Mode.knows, "message", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, v.Mode.knows, "message,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -247,7 +246,7 @@ func (v *ElicitationSessionScope) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "sessionId", "toolCallId")
+		d.MissingOf(start, 0x1&^seen, "sessionId,toolCallId")
 	}
 }
 
@@ -274,9 +273,9 @@ func (v *ElicitationSessionScope) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ElicitationSessionScope) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if v.ToolCallID != "" {
-		dst = append(wire.AppendString(append(dst, `"toolCallId":`...), string(v.ToolCallID)), ',')
+		dst = wire.AppendStringMember(dst, `"toolCallId":`, string(v.ToolCallID))
 	}
 	return dst, nil
 }
@@ -334,10 +333,9 @@ func (v *ElicitationRequestScope) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ElicitationRequestScope) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = v.RequestID.AppendJSON(append(dst, `"requestId":`...)); err != nil {
+	if dst, err = wire.Comma(v.RequestID.AppendJSON(wire.Key(dst, `"requestId":`))); err != nil {
 		return dst, wire.In("requestId", err)
 	}
-	dst = append(dst, ',')
 	return dst, nil
 }
 
@@ -403,10 +401,9 @@ func (v *ElicitationFormMode) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ElicitationFormMode) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = v.RequestedSchema.AppendJSON(append(dst, `"requestedSchema":`...)); err != nil {
+	if dst, err = wire.Comma(v.RequestedSchema.AppendJSON(wire.Key(dst, `"requestedSchema":`))); err != nil {
 		return dst, wire.In("requestedSchema", err)
 	}
-	dst = append(dst, ',')
 	if v.Scope == nil {
 		return dst, wire.In("sessionId", wire.ErrNoValue)
 	}
@@ -456,7 +453,7 @@ func (v *ElicitationURLMode) decodeJSON(d *wire.Decoder) {
 	}
 	d.Owned(owned)
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "elicitationId", "url")
+		d.MissingOf(start, 0x3&^seen, "elicitationId,url")
 	}
 }
 
@@ -483,8 +480,8 @@ func (v *ElicitationURLMode) knows(member string) bool {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ElicitationURLMode) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"elicitationId":`...), string(v.ElicitationID)), ',')
-	dst = append(wire.AppendString(append(dst, `"url":`...), v.URL), ',')
+	dst = wire.AppendStringMember(dst, `"elicitationId":`, string(v.ElicitationID))
+	dst = wire.AppendStringMember(dst, `"url":`, v.URL)
 	if v.Scope == nil {
 		return dst, wire.In("sessionId", wire.ErrNoValue)
 	}
@@ -540,15 +537,14 @@ func (v *CompleteElicitationNotification) AppendJSON(dst []byte) ([]byte, error)
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CompleteElicitationNotification) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"elicitationId":`...), string(v.ElicitationID)), ',')
+	dst = wire.AppendStringMember(dst, `"elicitationId":`, string(v.ElicitationID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "elicitationId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "elicitationId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -606,13 +602,12 @@ func (v *CreateElicitationResponse) appendFields(dst []byte) (_ []byte, err erro
 		return dst, err
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Action.knows, "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, v.Action.knows, "_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -674,10 +669,9 @@ func (v *ElicitationAcceptAction) knows(member string) bool {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ElicitationAcceptAction) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Content != nil {
-		if dst, err = wire.AppendMap(append(dst, `"content":`...), v.Content, wire.AppendRawItem); err != nil {
+		if dst, err = wire.Comma(wire.AppendMap(wire.Key(dst, `"content":`), v.Content, wire.AppendRawItem)); err != nil {
 			return dst, wire.In("content", err)
 		}
-		dst = append(dst, ',')
 	}
 	return dst, nil
 }

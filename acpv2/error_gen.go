@@ -116,7 +116,7 @@ func (v *Error) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "code", "message", "data")
+		d.MissingOf(start, 0x3&^seen, "code,message,data")
 	}
 }
 
@@ -131,16 +131,15 @@ func (v *Error) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Error) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendInt(append(dst, `"code":`...), int64(v.Code)), ',')
-	dst = append(wire.AppendString(append(dst, `"message":`...), v.Message), ',')
+	dst = append(wire.AppendInt(wire.Key(dst, `"code":`), int64(v.Code)), ',')
+	dst = wire.AppendStringMember(dst, `"message":`, v.Message)
 	if len(v.Data) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"data":`...), v.Data); err != nil {
+		if dst, err = wire.Comma(wire.AppendRaw(wire.Key(dst, `"data":`), v.Data)); err != nil {
 			return dst, wire.In("data", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "code", "message", "data"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "code,message,data,"); err != nil {
 			return dst, err
 		}
 	}
@@ -181,7 +180,7 @@ func (v *UnsupportedProtocolVersionErrorData) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "requested", "supported")
+		d.MissingOf(start, 0x3&^seen, "requested,supported")
 	}
 }
 
@@ -196,19 +195,17 @@ func (v *UnsupportedProtocolVersionErrorData) AppendJSON(dst []byte) ([]byte, er
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *UnsupportedProtocolVersionErrorData) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendUint(append(dst, `"requested":`...), uint64(v.Requested)), ',')
-	if dst, err = wire.AppendSlice(append(dst, `"supported":`...), v.Supported, wire.AppendUint16Item); err != nil {
+	dst = append(wire.AppendUint(wire.Key(dst, `"requested":`), uint64(v.Requested)), ',')
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"supported":`), v.Supported, wire.AppendUint16Item)); err != nil {
 		return dst, wire.In("supported", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "requested", "supported", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "requested,supported,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -259,15 +256,14 @@ func (v *SessionNotFoundErrorData) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionNotFoundErrorData) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,_meta,"); err != nil {
 			return dst, err
 		}
 	}

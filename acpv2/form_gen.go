@@ -245,7 +245,7 @@ func (v *ElicitationSchema) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x5 != 0x5 {
-		d.MissingOf(start, 0x5&^seen, "type", "title", "properties", "required", "description")
+		d.MissingOf(start, 0x5&^seen, "type,title,properties,required,description")
 	}
 }
 
@@ -291,29 +291,26 @@ func (v *ElicitationSchema) AppendJSON(dst []byte) ([]byte, error) {
 func (v *ElicitationSchema) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(dst, `"type":"object",`...)
 	if v.Title != "" {
-		dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	}
-	if dst, err = appendElicitationProperty(append(dst, `"properties":`...), v.Properties); err != nil {
+	if dst, err = wire.Comma(appendElicitationProperty(wire.Key(dst, `"properties":`), v.Properties)); err != nil {
 		return dst, wire.In("properties", err)
 	}
-	dst = append(dst, ',')
 	if v.Required != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"required":`...), v.Required, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"required":`), v.Required, wire.AppendText[string])); err != nil {
 			return dst, wire.In("required", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "type", "title", "properties", "required", "description", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "type,title,properties,required,description,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -539,52 +536,49 @@ func (v *StringPropertySchema) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *StringPropertySchema) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Title != "" {
-		dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	}
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if v.MinLength != nil {
-		dst = append(wire.AppendUint(append(dst, `"minLength":`...), uint64(*v.MinLength)), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"minLength":`), uint64(*v.MinLength)), ',')
 	}
 	if v.MaxLength != nil {
-		dst = append(wire.AppendUint(append(dst, `"maxLength":`...), uint64(*v.MaxLength)), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"maxLength":`), uint64(*v.MaxLength)), ',')
 	}
 	if v.Pattern != "" {
-		dst = append(wire.AppendString(append(dst, `"pattern":`...), v.Pattern), ',')
+		dst = wire.AppendStringMember(dst, `"pattern":`, v.Pattern)
 	}
 	if v.Format != "" {
-		dst = append(wire.AppendString(append(dst, `"format":`...), string(v.Format)), ',')
+		dst = wire.AppendStringMember(dst, `"format":`, string(v.Format))
 	}
 	if v.Default != nil {
-		dst = append(wire.AppendString(append(dst, `"default":`...), *v.Default), ',')
+		dst = wire.AppendStringMember(dst, `"default":`, *v.Default)
 	}
 	if v.Enum != nil && len(v.Enum) < 1 {
 		return dst, wire.In("enum", wire.Limit("must not be empty"))
 	}
 	if v.Enum != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"enum":`...), v.Enum, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"enum":`), v.Enum, wire.AppendText[string])); err != nil {
 			return dst, wire.In("enum", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.OneOf != nil && len(v.OneOf) < 1 {
 		return dst, wire.In("oneOf", wire.Limit("must not be empty"))
 	}
 	if v.OneOf != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"oneOf":`...), v.OneOf, (*EnumOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"oneOf":`), v.OneOf, (*EnumOption).AppendJSON)); err != nil {
 			return dst, wire.In("oneOf", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "title", "description", "minLength", "maxLength", "pattern", "format", "default", "enum", "oneOf", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "title,description,minLength,maxLength,pattern,format,default,enum,oneOf,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -681,37 +675,33 @@ func (v *NumberPropertySchema) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *NumberPropertySchema) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Title != "" {
-		dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	}
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if v.Minimum != nil {
-		if dst, err = wire.AppendFloat(append(dst, `"minimum":`...), *v.Minimum); err != nil {
+		if dst, err = wire.Comma(wire.AppendFloat(wire.Key(dst, `"minimum":`), *v.Minimum)); err != nil {
 			return dst, wire.In("minimum", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Maximum != nil {
-		if dst, err = wire.AppendFloat(append(dst, `"maximum":`...), *v.Maximum); err != nil {
+		if dst, err = wire.Comma(wire.AppendFloat(wire.Key(dst, `"maximum":`), *v.Maximum)); err != nil {
 			return dst, wire.In("maximum", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Default != nil {
-		if dst, err = wire.AppendFloat(append(dst, `"default":`...), *v.Default); err != nil {
+		if dst, err = wire.Comma(wire.AppendFloat(wire.Key(dst, `"default":`), *v.Default)); err != nil {
 			return dst, wire.In("default", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "title", "description", "minimum", "maximum", "default", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "title,description,minimum,maximum,default,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -808,28 +798,27 @@ func (v *IntegerPropertySchema) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *IntegerPropertySchema) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Title != "" {
-		dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	}
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if v.Minimum != nil {
-		dst = append(wire.AppendInt(append(dst, `"minimum":`...), *v.Minimum), ',')
+		dst = append(wire.AppendInt(wire.Key(dst, `"minimum":`), *v.Minimum), ',')
 	}
 	if v.Maximum != nil {
-		dst = append(wire.AppendInt(append(dst, `"maximum":`...), *v.Maximum), ',')
+		dst = append(wire.AppendInt(wire.Key(dst, `"maximum":`), *v.Maximum), ',')
 	}
 	if v.Default != nil {
-		dst = append(wire.AppendInt(append(dst, `"default":`...), *v.Default), ',')
+		dst = append(wire.AppendInt(wire.Key(dst, `"default":`), *v.Default), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "title", "description", "minimum", "maximum", "default", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "title,description,minimum,maximum,default,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -912,22 +901,21 @@ func (v *BooleanPropertySchema) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *BooleanPropertySchema) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Title != "" {
-		dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	}
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if v.Default != nil {
-		dst = append(wire.AppendBool(append(dst, `"default":`...), *v.Default), ',')
+		dst = append(wire.AppendBool(wire.Key(dst, `"default":`), *v.Default), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "title", "description", "default", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "title,description,default,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}

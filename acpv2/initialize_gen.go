@@ -108,7 +108,7 @@ func (v *InitializeResponse) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "protocolVersion", "info", "capabilities", "authMethods")
+		d.MissingOf(start, 0x3&^seen, "protocolVersion,info,capabilities,authMethods")
 	}
 }
 
@@ -123,29 +123,25 @@ func (v *InitializeResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *InitializeResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendUint(append(dst, `"protocolVersion":`...), uint64(v.ProtocolVersion)), ',')
-	if dst, err = v.Info.AppendJSON(append(dst, `"info":`...)); err != nil {
+	dst = append(wire.AppendUint(wire.Key(dst, `"protocolVersion":`), uint64(v.ProtocolVersion)), ',')
+	if dst, err = wire.Comma(v.Info.AppendJSON(wire.Key(dst, `"info":`))); err != nil {
 		return dst, wire.In("info", err)
 	}
-	dst = append(dst, ',')
-	if dst, err = v.Capabilities.AppendJSON(append(dst, `"capabilities":`...)); err != nil {
+	if dst, err = wire.Comma(v.Capabilities.AppendJSON(wire.Key(dst, `"capabilities":`))); err != nil {
 		return dst, wire.In("capabilities", err)
 	}
-	dst = append(dst, ',')
 	if v.AuthMethods != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"authMethods":`...), v.AuthMethods, appendAuthMethod); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"authMethods":`), v.AuthMethods, appendAuthMethod)); err != nil {
 			return dst, wire.In("authMethods", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "protocolVersion", "info", "capabilities", "authMethods", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "protocolVersion,info,capabilities,authMethods,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -197,7 +193,7 @@ func (v *Implementation) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x5 != 0x5 {
-		d.MissingOf(start, 0x5&^seen, "name", "title", "version")
+		d.MissingOf(start, 0x5&^seen, "name,title,version")
 	}
 }
 
@@ -212,19 +208,18 @@ func (v *Implementation) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Implementation) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
 	if v.Title != "" {
-		dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	}
-	dst = append(wire.AppendString(append(dst, `"version":`...), v.Version), ',')
+	dst = wire.AppendStringMember(dst, `"version":`, v.Version)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "title", "version", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,title,version,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -274,7 +269,7 @@ func (v *InitializeRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "protocolVersion", "info", "capabilities")
+		d.MissingOf(start, 0x3&^seen, "protocolVersion,info,capabilities")
 	}
 }
 
@@ -289,23 +284,20 @@ func (v *InitializeRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *InitializeRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendUint(append(dst, `"protocolVersion":`...), uint64(v.ProtocolVersion)), ',')
-	if dst, err = v.Info.AppendJSON(append(dst, `"info":`...)); err != nil {
+	dst = append(wire.AppendUint(wire.Key(dst, `"protocolVersion":`), uint64(v.ProtocolVersion)), ',')
+	if dst, err = wire.Comma(v.Info.AppendJSON(wire.Key(dst, `"info":`))); err != nil {
 		return dst, wire.In("info", err)
 	}
-	dst = append(dst, ',')
-	if dst, err = v.Capabilities.AppendJSON(append(dst, `"capabilities":`...)); err != nil {
+	if dst, err = wire.Comma(v.Capabilities.AppendJSON(wire.Key(dst, `"capabilities":`))); err != nil {
 		return dst, wire.In("capabilities", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "protocolVersion", "info", "capabilities", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "protocolVersion,info,capabilities,_meta,"); err != nil {
 			return dst, err
 		}
 	}

@@ -215,7 +215,7 @@ func (v *MessageMCPRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "serverId", "requestId", "method", "params")
+		d.MissingOf(start, 0x7&^seen, "serverId,requestId,method,params")
 	}
 }
 
@@ -230,23 +230,21 @@ func (v *MessageMCPRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *MessageMCPRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"serverId":`...), string(v.ServerID)), ',')
-	dst = append(wire.AppendString(append(dst, `"requestId":`...), string(v.RequestID)), ',')
-	dst = append(wire.AppendString(append(dst, `"method":`...), v.Method), ',')
+	dst = wire.AppendStringMember(dst, `"serverId":`, string(v.ServerID))
+	dst = wire.AppendStringMember(dst, `"requestId":`, string(v.RequestID))
+	dst = wire.AppendStringMember(dst, `"method":`, v.Method)
 	if len(v.Params) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"params":`...), v.Params); err != nil {
+		if dst, err = wire.Comma(wire.AppendRawObject(wire.Key(dst, `"params":`), v.Params)); err != nil {
 			return dst, wire.In("params", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "serverId", "requestId", "method", "params", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "serverId,requestId,method,params,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -287,7 +285,7 @@ func (v *EnvVariable) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "name", "value")
+		d.MissingOf(start, 0x3&^seen, "name,value")
 	}
 }
 
@@ -302,16 +300,15 @@ func (v *EnvVariable) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *EnvVariable) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	dst = append(wire.AppendString(append(dst, `"value":`...), v.Value), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	dst = wire.AppendStringMember(dst, `"value":`, v.Value)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "value", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,value,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -415,7 +412,7 @@ func (v *HTTPHeader) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "name", "value")
+		d.MissingOf(start, 0x3&^seen, "name,value")
 	}
 }
 
@@ -430,16 +427,15 @@ func (v *HTTPHeader) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *HTTPHeader) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	dst = append(wire.AppendString(append(dst, `"value":`...), v.Value), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	dst = wire.AppendStringMember(dst, `"value":`, v.Value)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "value", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,value,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -494,7 +490,7 @@ func (v *MCPServerHTTP) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "name", "url", "headers")
+		d.MissingOf(start, 0x3&^seen, "name,url,headers")
 	}
 }
 
@@ -509,22 +505,20 @@ func (v *MCPServerHTTP) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *MCPServerHTTP) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	dst = append(wire.AppendString(append(dst, `"url":`...), v.URL), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	dst = wire.AppendStringMember(dst, `"url":`, v.URL)
 	if v.Headers != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"headers":`...), v.Headers, (*HTTPHeader).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"headers":`), v.Headers, (*HTTPHeader).AppendJSON)); err != nil {
 			return dst, wire.In("headers", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "url", "headers", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,url,headers,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -572,7 +566,7 @@ func (v *MCPServerACP) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "name", "serverId")
+		d.MissingOf(start, 0x3&^seen, "name,serverId")
 	}
 }
 
@@ -587,16 +581,15 @@ func (v *MCPServerACP) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *MCPServerACP) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	dst = append(wire.AppendString(append(dst, `"serverId":`...), string(v.ServerID)), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	dst = wire.AppendStringMember(dst, `"serverId":`, string(v.ServerID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "serverId", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,serverId,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -662,7 +655,7 @@ func (v *MCPServerStdio) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "name", "command", "args", "env")
+		d.MissingOf(start, 0x3&^seen, "name,command,args,env")
 	}
 }
 
@@ -677,28 +670,25 @@ func (v *MCPServerStdio) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *MCPServerStdio) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	dst = append(wire.AppendString(append(dst, `"command":`...), v.Command), ',')
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	dst = wire.AppendStringMember(dst, `"command":`, v.Command)
 	if v.Args != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"args":`...), v.Args, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"args":`), v.Args, wire.AppendText[string])); err != nil {
 			return dst, wire.In("args", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Env != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"env":`...), v.Env, (*EnvVariable).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"env":`), v.Env, (*EnvVariable).AppendJSON)); err != nil {
 			return dst, wire.In("env", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "name", "command", "args", "env", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "name,command,args,env,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -767,27 +757,24 @@ func (v *MessageMCPResponse) AppendJSON(dst []byte) ([]byte, error) {
 func (v *MessageMCPResponse) appendFields(dst []byte) (_ []byte, err error) {
 	switch {
 	case len(v.Result) > 0:
-		if dst, err = wire.AppendRaw(append(dst, `"result":`...), v.Result); err != nil {
+		if dst, err = wire.Comma(wire.AppendRaw(wire.Key(dst, `"result":`), v.Result)); err != nil {
 			return dst, wire.In("result", err)
 		}
-		dst = append(dst, ',')
 	case v.Error == nil:
 		dst = append(dst, `"result":null,`...)
 	}
 	if v.Error != nil {
-		if dst, err = v.Error.AppendJSON(append(dst, `"error":`...)); err != nil {
+		if dst, err = wire.Comma(v.Error.AppendJSON(wire.Key(dst, `"error":`))); err != nil {
 			return dst, wire.In("error", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "result", "error", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "result,error,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -828,7 +815,7 @@ func (v *MCPError) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "code", "message", "data")
+		d.MissingOf(start, 0x3&^seen, "code,message,data")
 	}
 }
 
@@ -843,16 +830,15 @@ func (v *MCPError) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *MCPError) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendInt(append(dst, `"code":`...), int64(v.Code)), ',')
-	dst = append(wire.AppendString(append(dst, `"message":`...), v.Message), ',')
+	dst = append(wire.AppendInt(wire.Key(dst, `"code":`), int64(v.Code)), ',')
+	dst = wire.AppendStringMember(dst, `"message":`, v.Message)
 	if len(v.Data) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"data":`...), v.Data); err != nil {
+		if dst, err = wire.Comma(wire.AppendRaw(wire.Key(dst, `"data":`), v.Data)); err != nil {
 			return dst, wire.In("data", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "code", "message", "data"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "code,message,data,"); err != nil {
 			return dst, err
 		}
 	}
@@ -903,7 +889,7 @@ func (v *MessageMCPNotification) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "serverId", "requestId", "method", "params")
+		d.MissingOf(start, 0x7&^seen, "serverId,requestId,method,params")
 	}
 }
 
@@ -918,23 +904,21 @@ func (v *MessageMCPNotification) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *MessageMCPNotification) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"serverId":`...), string(v.ServerID)), ',')
-	dst = append(wire.AppendString(append(dst, `"requestId":`...), string(v.RequestID)), ',')
-	dst = append(wire.AppendString(append(dst, `"method":`...), v.Method), ',')
+	dst = wire.AppendStringMember(dst, `"serverId":`, string(v.ServerID))
+	dst = wire.AppendStringMember(dst, `"requestId":`, string(v.RequestID))
+	dst = wire.AppendStringMember(dst, `"method":`, v.Method)
 	if len(v.Params) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"params":`...), v.Params); err != nil {
+		if dst, err = wire.Comma(wire.AppendRawObject(wire.Key(dst, `"params":`), v.Params)); err != nil {
 			return dst, wire.In("params", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "serverId", "requestId", "method", "params", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "serverId,requestId,method,params,_meta,"); err != nil {
 			return dst, err
 		}
 	}

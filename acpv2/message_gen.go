@@ -102,7 +102,7 @@ func (v *ContentChunk) decode(d *wire.Decoder, tag string, spare *TextContent) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "messageId", "content")
+		d.MissingOf(start, 0x3&^seen, "messageId,content")
 	}
 }
 
@@ -117,22 +117,20 @@ func (v *ContentChunk) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ContentChunk) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
+	dst = wire.AppendStringMember(dst, `"messageId":`, string(v.MessageID))
 	if v.Content == nil {
 		return dst, wire.In("content", wire.ErrNoValue)
 	}
-	if dst, err = v.Content.AppendJSON(append(dst, `"content":`...)); err != nil {
+	if dst, err = wire.Comma(v.Content.AppendJSON(wire.Key(dst, `"content":`))); err != nil {
 		return dst, wire.In("content", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "messageId", "content", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "messageId,content,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -186,7 +184,7 @@ func (v *UserMessage) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "messageId", "content")
+		d.MissingOf(start, 0x1&^seen, "messageId,content")
 	}
 }
 
@@ -201,25 +199,23 @@ func (v *UserMessage) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *UserMessage) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
+	dst = wire.AppendStringMember(dst, `"messageId":`, string(v.MessageID))
 	switch v.Content.state {
 	case patchCleared:
 		dst = append(dst, `"content":null,`...)
 	case patchSet:
 		x := v.Content.value
-		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendContentBlock); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"content":`), x, appendContentBlock)); err != nil {
 			return dst, wire.In("content", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMetaPatch(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "messageId", "content", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "messageId,content,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -275,7 +271,7 @@ func (v *AgentMessage) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "messageId", "content")
+		d.MissingOf(start, 0x1&^seen, "messageId,content")
 	}
 }
 
@@ -290,25 +286,23 @@ func (v *AgentMessage) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AgentMessage) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
+	dst = wire.AppendStringMember(dst, `"messageId":`, string(v.MessageID))
 	switch v.Content.state {
 	case patchCleared:
 		dst = append(dst, `"content":null,`...)
 	case patchSet:
 		x := v.Content.value
-		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendContentBlock); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"content":`), x, appendContentBlock)); err != nil {
 			return dst, wire.In("content", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMetaPatch(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "messageId", "content", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "messageId,content,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -364,7 +358,7 @@ func (v *AgentThought) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "messageId", "content")
+		d.MissingOf(start, 0x1&^seen, "messageId,content")
 	}
 }
 
@@ -379,25 +373,23 @@ func (v *AgentThought) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *AgentThought) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
+	dst = wire.AppendStringMember(dst, `"messageId":`, string(v.MessageID))
 	switch v.Content.state {
 	case patchCleared:
 		dst = append(dst, `"content":null,`...)
 	case patchSet:
 		x := v.Content.value
-		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendContentBlock); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"content":`), x, appendContentBlock)); err != nil {
 			return dst, wire.In("content", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMetaPatch(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "messageId", "content", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "messageId,content,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}

@@ -218,7 +218,7 @@ func (v *RequestPermissionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x13 != 0x13 {
-		d.MissingOf(start, 0x13&^seen, "sessionId", "title", "description", "subject", "options")
+		d.MissingOf(start, 0x13&^seen, "sessionId,title,description,subject,options")
 	}
 }
 
@@ -233,35 +233,32 @@ func (v *RequestPermissionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *RequestPermissionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if v.Subject != nil {
 		if v.Subject == nil {
 			return dst, wire.In("subject", wire.ErrNoValue)
 		}
-		if dst, err = v.Subject.AppendJSON(append(dst, `"subject":`...)); err != nil {
+		if dst, err = wire.Comma(v.Subject.AppendJSON(wire.Key(dst, `"subject":`))); err != nil {
 			return dst, wire.In("subject", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Options) < 1 {
 		return dst, wire.In("options", wire.Limit("must not be empty"))
 	}
-	if dst, err = wire.AppendSlice(append(dst, `"options":`...), v.Options, (*PermissionOption).AppendJSON); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"options":`), v.Options, (*PermissionOption).AppendJSON)); err != nil {
 		return dst, wire.In("options", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "title", "description", "subject", "options", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,title,description,subject,options,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -369,18 +366,16 @@ func (v *ToolCallPermissionSubject) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ToolCallPermissionSubject) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = v.ToolCall.appendPlain(append(dst, `"toolCall":`...)); err != nil {
+	if dst, err = wire.Comma(v.ToolCall.appendPlain(wire.Key(dst, `"toolCall":`))); err != nil {
 		return dst, wire.In("toolCall", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "toolCall", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "toolCall,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -450,7 +445,7 @@ func (v *CommandPermissionSubject) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "command", "cwd", "toolCallId", "terminalId")
+		d.MissingOf(start, 0x3&^seen, "command,cwd,toolCallId,terminalId")
 	}
 }
 
@@ -465,22 +460,21 @@ func (v *CommandPermissionSubject) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CommandPermissionSubject) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"command":`...), v.Command), ',')
-	dst = append(wire.AppendString(append(dst, `"cwd":`...), v.Cwd), ',')
+	dst = wire.AppendStringMember(dst, `"command":`, v.Command)
+	dst = wire.AppendStringMember(dst, `"cwd":`, v.Cwd)
 	if v.ToolCallID != "" {
-		dst = append(wire.AppendString(append(dst, `"toolCallId":`...), string(v.ToolCallID)), ',')
+		dst = wire.AppendStringMember(dst, `"toolCallId":`, string(v.ToolCallID))
 	}
 	if v.TerminalID != "" {
-		dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
+		dst = wire.AppendStringMember(dst, `"terminalId":`, string(v.TerminalID))
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "command", "cwd", "toolCallId", "terminalId", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "command,cwd,toolCallId,terminalId,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -528,7 +522,7 @@ func (v *PermissionOption) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "optionId", "name", "kind")
+		d.MissingOf(start, 0x7&^seen, "optionId,name,kind")
 	}
 }
 
@@ -543,17 +537,16 @@ func (v *PermissionOption) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PermissionOption) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"optionId":`...), string(v.OptionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
-	dst = append(wire.AppendString(append(dst, `"kind":`...), string(v.Kind)), ',')
+	dst = wire.AppendStringMember(dst, `"optionId":`, string(v.OptionID))
+	dst = wire.AppendStringMember(dst, `"name":`, v.Name)
+	dst = wire.AppendStringMember(dst, `"kind":`, string(v.Kind))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "optionId", "name", "kind", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "optionId,name,kind,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -622,18 +615,16 @@ func (v *RequestPermissionResponse) appendFields(dst []byte) (_ []byte, err erro
 	if v.Outcome == nil {
 		return dst, wire.In("outcome", wire.ErrNoValue)
 	}
-	if dst, err = v.Outcome.AppendJSON(append(dst, `"outcome":`...)); err != nil {
+	if dst, err = wire.Comma(v.Outcome.AppendJSON(wire.Key(dst, `"outcome":`))); err != nil {
 		return dst, wire.In("outcome", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "outcome", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "outcome,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -733,13 +724,12 @@ func (v *CancelledPermissionOutcome) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *CancelledPermissionOutcome) appendFields(dst []byte) (_ []byte, err error) {
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "_meta", "outcome"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "_meta,outcome,"); err != nil {
 			return dst, err
 		}
 	}
@@ -797,15 +787,14 @@ func (v *SelectedPermissionOutcome) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SelectedPermissionOutcome) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"optionId":`...), string(v.OptionID)), ',')
+	dst = wire.AppendStringMember(dst, `"optionId":`, string(v.OptionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "optionId", "_meta", "outcome"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "optionId,_meta,outcome,"); err != nil {
 			return dst, err
 		}
 	}

@@ -259,7 +259,7 @@ func (v *PlanEntry) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "content", "priority", "status")
+		d.MissingOf(start, 0x7&^seen, "content,priority,status")
 	}
 }
 
@@ -274,17 +274,16 @@ func (v *PlanEntry) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PlanEntry) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"content":`...), v.Content), ',')
-	dst = append(wire.AppendString(append(dst, `"priority":`...), string(v.Priority)), ',')
-	dst = append(wire.AppendString(append(dst, `"status":`...), string(v.Status)), ',')
+	dst = wire.AppendStringMember(dst, `"content":`, v.Content)
+	dst = wire.AppendStringMember(dst, `"priority":`, string(v.Priority))
+	dst = wire.AppendStringMember(dst, `"status":`, string(v.Status))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "content", "priority", "status", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "content,priority,status,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -358,7 +357,7 @@ func (v *PlanItems) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "planId", "entries")
+		d.MissingOf(start, 0x3&^seen, "planId,entries")
 	}
 }
 
@@ -373,19 +372,17 @@ func (v *PlanItems) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PlanItems) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"planId":`...), string(v.PlanID)), ',')
-	if dst, err = wire.AppendSlice(append(dst, `"entries":`...), v.Entries, (*PlanEntry).AppendJSON); err != nil {
+	dst = wire.AppendStringMember(dst, `"planId":`, string(v.PlanID))
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"entries":`), v.Entries, (*PlanEntry).AppendJSON)); err != nil {
 		return dst, wire.In("entries", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "planId", "entries", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "planId,entries,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -433,7 +430,7 @@ func (v *PlanFile) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "planId", "uri")
+		d.MissingOf(start, 0x3&^seen, "planId,uri")
 	}
 }
 
@@ -448,16 +445,15 @@ func (v *PlanFile) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PlanFile) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"planId":`...), string(v.PlanID)), ',')
-	dst = append(wire.AppendString(append(dst, `"uri":`...), v.URI), ',')
+	dst = wire.AppendStringMember(dst, `"planId":`, string(v.PlanID))
+	dst = wire.AppendStringMember(dst, `"uri":`, v.URI)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "planId", "uri", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "planId,uri,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -505,7 +501,7 @@ func (v *PlanMarkdown) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "planId", "content")
+		d.MissingOf(start, 0x3&^seen, "planId,content")
 	}
 }
 
@@ -520,16 +516,15 @@ func (v *PlanMarkdown) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PlanMarkdown) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"planId":`...), string(v.PlanID)), ',')
-	dst = append(wire.AppendString(append(dst, `"content":`...), v.Content), ',')
+	dst = wire.AppendStringMember(dst, `"planId":`, string(v.PlanID))
+	dst = wire.AppendStringMember(dst, `"content":`, v.Content)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "planId", "content", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "planId,content,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -590,18 +585,16 @@ func (v *PlanUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Plan == nil {
 		return dst, wire.In("plan", wire.ErrNoValue)
 	}
-	if dst, err = v.Plan.AppendJSON(append(dst, `"plan":`...)); err != nil {
+	if dst, err = wire.Comma(v.Plan.AppendJSON(wire.Key(dst, `"plan":`))); err != nil {
 		return dst, wire.In("plan", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "plan", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "plan,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -659,15 +652,14 @@ func (v *PlanRemoved) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PlanRemoved) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"planId":`...), string(v.PlanID)), ',')
+	dst = wire.AppendStringMember(dst, `"planId":`, string(v.PlanID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "planId", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "planId,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}

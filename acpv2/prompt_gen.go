@@ -152,7 +152,7 @@ func (v *Usage) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "totalTokens", "inputTokens", "outputTokens", "thoughtTokens", "cachedReadTokens", "cachedWriteTokens")
+		d.MissingOf(start, 0x7&^seen, "totalTokens,inputTokens,outputTokens,thoughtTokens,cachedReadTokens,cachedWriteTokens")
 	}
 }
 
@@ -167,26 +167,25 @@ func (v *Usage) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Usage) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendUint(append(dst, `"totalTokens":`...), v.TotalTokens), ',')
-	dst = append(wire.AppendUint(append(dst, `"inputTokens":`...), v.InputTokens), ',')
-	dst = append(wire.AppendUint(append(dst, `"outputTokens":`...), v.OutputTokens), ',')
+	dst = append(wire.AppendUint(wire.Key(dst, `"totalTokens":`), v.TotalTokens), ',')
+	dst = append(wire.AppendUint(wire.Key(dst, `"inputTokens":`), v.InputTokens), ',')
+	dst = append(wire.AppendUint(wire.Key(dst, `"outputTokens":`), v.OutputTokens), ',')
 	if v.ThoughtTokens != nil {
-		dst = append(wire.AppendUint(append(dst, `"thoughtTokens":`...), *v.ThoughtTokens), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"thoughtTokens":`), *v.ThoughtTokens), ',')
 	}
 	if v.CachedReadTokens != nil {
-		dst = append(wire.AppendUint(append(dst, `"cachedReadTokens":`...), *v.CachedReadTokens), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"cachedReadTokens":`), *v.CachedReadTokens), ',')
 	}
 	if v.CachedWriteTokens != nil {
-		dst = append(wire.AppendUint(append(dst, `"cachedWriteTokens":`...), *v.CachedWriteTokens), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"cachedWriteTokens":`), *v.CachedWriteTokens), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "totalTokens", "inputTokens", "outputTokens", "thoughtTokens", "cachedReadTokens", "cachedWriteTokens", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "totalTokens,inputTokens,outputTokens,thoughtTokens,cachedReadTokens,cachedWriteTokens,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -237,15 +236,14 @@ func (v *PromptResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PromptResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
+	dst = wire.AppendStringMember(dst, `"messageId":`, string(v.MessageID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "messageId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "messageId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -290,7 +288,7 @@ func (v *PromptRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "prompt")
+		d.MissingOf(start, 0x3&^seen, "sessionId,prompt")
 	}
 }
 
@@ -305,22 +303,20 @@ func (v *PromptRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PromptRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if len(v.Prompt) < 1 {
 		return dst, wire.In("prompt", wire.Limit("must not be empty"))
 	}
-	if dst, err = wire.AppendSlice(append(dst, `"prompt":`...), v.Prompt, appendContentBlock); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"prompt":`), v.Prompt, appendContentBlock)); err != nil {
 		return dst, wire.In("prompt", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "prompt", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,prompt,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -371,15 +367,14 @@ func (v *CancelSessionNotification) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CancelSessionNotification) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -430,18 +425,16 @@ func (v *CancelRequestNotification) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CancelRequestNotification) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = v.RequestID.AppendJSON(append(dst, `"requestId":`...)); err != nil {
+	if dst, err = wire.Comma(v.RequestID.AppendJSON(wire.Key(dst, `"requestId":`))); err != nil {
 		return dst, wire.In("requestId", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "requestId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "requestId,_meta,"); err != nil {
 			return dst, err
 		}
 	}

@@ -181,18 +181,16 @@ func (v *ListProvidersResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ListProvidersResponse) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"providers":`...), v.Providers, (*ProviderInfo).AppendJSON); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"providers":`), v.Providers, (*ProviderInfo).AppendJSON)); err != nil {
 		return dst, wire.In("providers", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "providers", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "providers,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -250,7 +248,7 @@ func (v *ProviderInfo) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "providerId", "supported", "required", "current")
+		d.MissingOf(start, 0x7&^seen, "providerId,supported,required,current")
 	}
 }
 
@@ -265,26 +263,23 @@ func (v *ProviderInfo) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ProviderInfo) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"providerId":`...), string(v.ProviderID)), ',')
-	if dst, err = wire.AppendSlice(append(dst, `"supported":`...), v.Supported, wire.AppendText[LLMProtocol]); err != nil {
+	dst = wire.AppendStringMember(dst, `"providerId":`, string(v.ProviderID))
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"supported":`), v.Supported, wire.AppendText[LLMProtocol])); err != nil {
 		return dst, wire.In("supported", err)
 	}
-	dst = append(dst, ',')
-	dst = append(wire.AppendBool(append(dst, `"required":`...), v.Required), ',')
+	dst = append(wire.AppendBool(wire.Key(dst, `"required":`), v.Required), ',')
 	if v.Current != nil {
-		if dst, err = v.Current.AppendJSON(append(dst, `"current":`...)); err != nil {
+		if dst, err = wire.Comma(v.Current.AppendJSON(wire.Key(dst, `"current":`))); err != nil {
 			return dst, wire.In("current", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "providerId", "supported", "required", "current", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "providerId,supported,required,current,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -344,7 +339,7 @@ func (v *ProviderCurrentConfig) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "apiType", "baseUrl")
+		d.MissingOf(start, 0x3&^seen, "apiType,baseUrl")
 	}
 }
 
@@ -359,16 +354,15 @@ func (v *ProviderCurrentConfig) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ProviderCurrentConfig) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"apiType":`...), string(v.APIType)), ',')
-	dst = append(wire.AppendString(append(dst, `"baseUrl":`...), v.BaseURL), ',')
+	dst = wire.AppendStringMember(dst, `"apiType":`, string(v.APIType))
+	dst = wire.AppendStringMember(dst, `"baseUrl":`, v.BaseURL)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "apiType", "baseUrl", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "apiType,baseUrl,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -476,7 +470,7 @@ func (v *SetProviderRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x7 != 0x7 {
-		d.MissingOf(start, 0x7&^seen, "providerId", "apiType", "baseUrl", "headers")
+		d.MissingOf(start, 0x7&^seen, "providerId,apiType,baseUrl,headers")
 	}
 }
 
@@ -491,23 +485,21 @@ func (v *SetProviderRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SetProviderRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"providerId":`...), string(v.ProviderID)), ',')
-	dst = append(wire.AppendString(append(dst, `"apiType":`...), string(v.APIType)), ',')
-	dst = append(wire.AppendString(append(dst, `"baseUrl":`...), v.BaseURL), ',')
+	dst = wire.AppendStringMember(dst, `"providerId":`, string(v.ProviderID))
+	dst = wire.AppendStringMember(dst, `"apiType":`, string(v.APIType))
+	dst = wire.AppendStringMember(dst, `"baseUrl":`, v.BaseURL)
 	if v.Headers != nil {
-		if dst, err = wire.AppendMap(append(dst, `"headers":`...), v.Headers, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendMap(wire.Key(dst, `"headers":`), v.Headers, wire.AppendText[string])); err != nil {
 			return dst, wire.In("headers", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "providerId", "apiType", "baseUrl", "headers", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "providerId,apiType,baseUrl,headers,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -558,15 +550,14 @@ func (v *DisableProviderRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *DisableProviderRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"providerId":`...), string(v.ProviderID)), ',')
+	dst = wire.AppendStringMember(dst, `"providerId":`, string(v.ProviderID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "providerId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "providerId,_meta,"); err != nil {
 			return dst, err
 		}
 	}

@@ -254,7 +254,7 @@ func (v *NewSessionResponse) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "sessionId", "configOptions", "availableCommands")
+		d.MissingOf(start, 0x1&^seen, "sessionId,configOptions,availableCommands")
 	}
 }
 
@@ -269,27 +269,24 @@ func (v *NewSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *NewSessionResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*SessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*SessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.AvailableCommands != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"availableCommands":`...), v.AvailableCommands, appendAvailableCommand); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"availableCommands":`), v.AvailableCommands, appendAvailableCommand)); err != nil {
 			return dst, wire.In("availableCommands", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "configOptions", "availableCommands", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,configOptions,availableCommands,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -343,7 +340,7 @@ func (v *ForkSessionResponse) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "sessionId", "configOptions", "availableCommands")
+		d.MissingOf(start, 0x1&^seen, "sessionId,configOptions,availableCommands")
 	}
 }
 
@@ -358,27 +355,24 @@ func (v *ForkSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ForkSessionResponse) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*SessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*SessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.AvailableCommands != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"availableCommands":`...), v.AvailableCommands, appendAvailableCommand); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"availableCommands":`), v.AvailableCommands, appendAvailableCommand)); err != nil {
 			return dst, wire.In("availableCommands", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "configOptions", "availableCommands", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,configOptions,availableCommands,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -439,25 +433,22 @@ func (v *ResumeSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ResumeSessionResponse) appendFields(dst []byte) (_ []byte, err error) {
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*SessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*SessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.AvailableCommands != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"availableCommands":`...), v.AvailableCommands, appendAvailableCommand); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"availableCommands":`), v.AvailableCommands, appendAvailableCommand)); err != nil {
 			return dst, wire.In("availableCommands", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "configOptions", "availableCommands", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "configOptions,availableCommands,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -528,7 +519,7 @@ func (v *NewSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "configOptions")
+		d.MissingOf(start, 0x1&^seen, "cwd,additionalDirectories,mcpServers,systemPrompt,configOptions")
 	}
 }
 
@@ -543,39 +534,34 @@ func (v *NewSessionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *NewSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"cwd":`...), v.Cwd), ',')
+	dst = wire.AppendStringMember(dst, `"cwd":`, v.Cwd)
 	if v.AdditionalDirectories != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"additionalDirectories":`...), v.AdditionalDirectories, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"additionalDirectories":`), v.AdditionalDirectories, wire.AppendText[string])); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.MCPServers != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"mcpServers":`...), v.MCPServers, appendMCPServer); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"mcpServers":`), v.MCPServers, appendMCPServer)); err != nil {
 			return dst, wire.In("mcpServers", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.SystemPrompt != nil {
-		if dst, err = v.SystemPrompt.AppendJSON(append(dst, `"systemPrompt":`...)); err != nil {
+		if dst, err = wire.Comma(v.SystemPrompt.AppendJSON(wire.Key(dst, `"systemPrompt":`))); err != nil {
 			return dst, wire.In("systemPrompt", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "cwd,additionalDirectories,mcpServers,systemPrompt,configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -616,7 +602,7 @@ func (v *SystemPrompt) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "mode", "content")
+		d.MissingOf(start, 0x3&^seen, "mode,content")
 	}
 }
 
@@ -631,19 +617,17 @@ func (v *SystemPrompt) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SystemPrompt) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"mode":`...), string(v.Mode)), ',')
-	if dst, err = wire.AppendSlice(append(dst, `"content":`...), v.Content, appendContentBlock); err != nil {
+	dst = wire.AppendStringMember(dst, `"mode":`, string(v.Mode))
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"content":`), v.Content, appendContentBlock)); err != nil {
 		return dst, wire.In("content", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "mode", "content", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "mode,content,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -737,7 +721,7 @@ func (v *ForkSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "cursorId", "configOptions")
+		d.MissingOf(start, 0x3&^seen, "sessionId,cwd,additionalDirectories,mcpServers,systemPrompt,cursorId,configOptions")
 	}
 }
 
@@ -752,43 +736,38 @@ func (v *ForkSessionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ForkSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"cwd":`...), v.Cwd), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"cwd":`, v.Cwd)
 	if v.AdditionalDirectories != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"additionalDirectories":`...), v.AdditionalDirectories, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"additionalDirectories":`), v.AdditionalDirectories, wire.AppendText[string])); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.MCPServers != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"mcpServers":`...), v.MCPServers, appendMCPServer); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"mcpServers":`), v.MCPServers, appendMCPServer)); err != nil {
 			return dst, wire.In("mcpServers", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.SystemPrompt != nil {
-		if dst, err = v.SystemPrompt.AppendJSON(append(dst, `"systemPrompt":`...)); err != nil {
+		if dst, err = wire.Comma(v.SystemPrompt.AppendJSON(wire.Key(dst, `"systemPrompt":`))); err != nil {
 			return dst, wire.In("systemPrompt", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.CursorID != "" {
-		dst = append(wire.AppendString(append(dst, `"cursorId":`...), string(v.CursorID)), ',')
+		dst = wire.AppendStringMember(dst, `"cursorId":`, string(v.CursorID))
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "mcpServers", "systemPrompt", "cursorId", "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,cwd,additionalDirectories,mcpServers,systemPrompt,cursorId,configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -871,7 +850,7 @@ func (v *ResumeSessionRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "cwd", "additionalDirectories", "mcpServers", "replayFrom", "systemPrompt", "configOptions")
+		d.MissingOf(start, 0x3&^seen, "sessionId,cwd,additionalDirectories,mcpServers,replayFrom,systemPrompt,configOptions")
 	}
 }
 
@@ -886,49 +865,43 @@ func (v *ResumeSessionRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ResumeSessionRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"cwd":`...), v.Cwd), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"cwd":`, v.Cwd)
 	if v.AdditionalDirectories != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"additionalDirectories":`...), v.AdditionalDirectories, wire.AppendText[string]); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"additionalDirectories":`), v.AdditionalDirectories, wire.AppendText[string])); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.MCPServers != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"mcpServers":`...), v.MCPServers, appendMCPServer); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"mcpServers":`), v.MCPServers, appendMCPServer)); err != nil {
 			return dst, wire.In("mcpServers", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ReplayFrom != nil {
 		if v.ReplayFrom == nil {
 			return dst, wire.In("replayFrom", wire.ErrNoValue)
 		}
-		if dst, err = v.ReplayFrom.AppendJSON(append(dst, `"replayFrom":`...)); err != nil {
+		if dst, err = wire.Comma(v.ReplayFrom.AppendJSON(wire.Key(dst, `"replayFrom":`))); err != nil {
 			return dst, wire.In("replayFrom", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.SystemPrompt != nil {
-		if dst, err = v.SystemPrompt.AppendJSON(append(dst, `"systemPrompt":`...)); err != nil {
+		if dst, err = wire.Comma(v.SystemPrompt.AppendJSON(wire.Key(dst, `"systemPrompt":`))); err != nil {
 			return dst, wire.In("systemPrompt", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.ConfigOptions != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*InitialSessionConfigOption).AppendJSON)); err != nil {
 			return dst, wire.In("configOptions", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "cwd", "additionalDirectories", "mcpServers", "replayFrom", "systemPrompt", "configOptions", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,cwd,additionalDirectories,mcpServers,replayFrom,systemPrompt,configOptions,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1024,13 +997,12 @@ func (v *ReplayFromStart) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ReplayFromStart) appendFields(dst []byte) (_ []byte, err error) {
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "_meta,type,"); err != nil {
 			return dst, err
 		}
 	}

@@ -356,15 +356,14 @@ func (v *BackgroundTerminal) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *BackgroundTerminal) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
+	dst = wire.AppendStringMember(dst, `"terminalId":`, string(v.TerminalID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "terminalId", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "terminalId,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -422,15 +421,14 @@ func (v *BackgroundToolCall) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *BackgroundToolCall) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"toolCallId":`...), string(v.ToolCallID)), ',')
+	dst = wire.AppendStringMember(dst, `"toolCallId":`, string(v.ToolCallID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "toolCallId", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "toolCallId,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -488,15 +486,14 @@ func (v *BackgroundSubagent) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *BackgroundSubagent) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -580,19 +577,17 @@ func (v *RunningStateUpdate) appendPlain(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *RunningStateUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Background != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"background":`...), v.Background, appendBackgroundWork); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"background":`), v.Background, appendBackgroundWork)); err != nil {
 			return dst, wire.In("background", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "background", "_meta", "state"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "background,_meta,state,"); err != nil {
 			return dst, err
 		}
 	}
@@ -646,13 +641,12 @@ func (v *ErrorStopReason) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ErrorStopReason) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Error != nil {
-		if dst, err = v.Error.AppendJSON(append(dst, `"error":`...)); err != nil {
+		if dst, err = wire.Comma(v.Error.AppendJSON(wire.Key(dst, `"error":`))); err != nil {
 			return dst, wire.In("error", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "error"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "error,"); err != nil {
 			return dst, err
 		}
 	}
@@ -774,34 +768,30 @@ func (v *IdleStateUpdate) appendPlain(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *IdleStateUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Usage != nil {
-		if dst, err = v.Usage.AppendJSON(append(dst, `"usage":`...)); err != nil {
+		if dst, err = wire.Comma(v.Usage.AppendJSON(wire.Key(dst, `"usage":`))); err != nil {
 			return dst, wire.In("usage", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.Background != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"background":`...), v.Background, appendBackgroundWork); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"background":`), v.Background, appendBackgroundWork)); err != nil {
 			return dst, wire.In("background", err)
 		}
-		dst = append(dst, ',')
 	}
 	if v.StopReason != "" {
-		dst = append(wire.AppendString(append(dst, `"stopReason":`...), string(v.StopReason)), ',')
+		dst = wire.AppendStringMember(dst, `"stopReason":`, string(v.StopReason))
 	}
 	if v.Error != nil {
-		if dst, err = v.Error.AppendJSON(append(dst, `"error":`...)); err != nil {
+		if dst, err = wire.Comma(v.Error.AppendJSON(wire.Key(dst, `"error":`))); err != nil {
 			return dst, wire.In("error", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "usage", "background", "stopReason", "_meta", "state"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "usage,background,stopReason,_meta,state,"); err != nil {
 			return dst, err
 		}
 	}
@@ -887,19 +877,17 @@ func (v *RequiresActionStateUpdate) appendPlain(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *RequiresActionStateUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Background != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"background":`...), v.Background, appendBackgroundWork); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"background":`), v.Background, appendBackgroundWork)); err != nil {
 			return dst, wire.In("background", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "background", "_meta", "state"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "background,_meta,state,"); err != nil {
 			return dst, err
 		}
 	}
@@ -985,19 +973,17 @@ func (v *StateUnknownUpdate) appendPlain(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *StateUnknownUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Background != nil {
-		if dst, err = wire.AppendSlice(append(dst, `"background":`...), v.Background, appendBackgroundWork); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"background":`), v.Background, appendBackgroundWork)); err != nil {
 			return dst, wire.In("background", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "background", "_meta", "state"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "background,_meta,state,"); err != nil {
 			return dst, err
 		}
 	}

@@ -76,18 +76,16 @@ func (v *PromptSuggestionsUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PromptSuggestionsUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"suggestions":`...), v.Suggestions, (*PromptSuggestion).AppendJSON); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"suggestions":`), v.Suggestions, (*PromptSuggestion).AppendJSON)); err != nil {
 		return dst, wire.In("suggestions", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "suggestions", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "suggestions,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -140,18 +138,16 @@ func (v *PromptSuggestion) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *PromptSuggestion) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"prompt":`...), v.Prompt, appendContentBlock); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"prompt":`), v.Prompt, appendContentBlock)); err != nil {
 		return dst, wire.In("prompt", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "prompt", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "prompt,_meta,"); err != nil {
 			return dst, err
 		}
 	}

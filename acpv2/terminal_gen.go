@@ -183,15 +183,14 @@ func (v *TerminalOutput) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *TerminalOutput) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"data":`...), v.Data), ',')
+	dst = wire.AppendStringMember(dst, `"data":`, v.Data)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "data", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "data,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -256,19 +255,18 @@ func (v *TerminalExitStatus) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *TerminalExitStatus) appendFields(dst []byte) (_ []byte, err error) {
 	if v.ExitCode != nil {
-		dst = append(wire.AppendInt(append(dst, `"exitCode":`...), *v.ExitCode), ',')
+		dst = append(wire.AppendInt(wire.Key(dst, `"exitCode":`), *v.ExitCode), ',')
 	}
 	if v.Signal != "" {
-		dst = append(wire.AppendString(append(dst, `"signal":`...), v.Signal), ',')
+		dst = wire.AppendStringMember(dst, `"signal":`, v.Signal)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "exitCode", "signal", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "exitCode,signal,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -317,7 +315,7 @@ func (v *TerminalSize) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "cols", "rows")
+		d.MissingOf(start, 0x3&^seen, "cols,rows")
 	}
 }
 
@@ -335,19 +333,18 @@ func (v *TerminalSize) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Cols < 1 {
 		return dst, wire.In("cols", wire.Limit("must be at least 1"))
 	}
-	dst = append(wire.AppendUint(append(dst, `"cols":`...), uint64(v.Cols)), ',')
+	dst = append(wire.AppendUint(wire.Key(dst, `"cols":`), uint64(v.Cols)), ',')
 	if v.Rows < 1 {
 		return dst, wire.In("rows", wire.Limit("must be at least 1"))
 	}
-	dst = append(wire.AppendUint(append(dst, `"rows":`...), uint64(v.Rows)), ',')
+	dst = append(wire.AppendUint(wire.Key(dst, `"rows":`), uint64(v.Rows)), ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "cols", "rows", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "cols,rows,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -402,19 +399,17 @@ func (v *TerminalCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *TerminalCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Cancel != nil {
-		if dst, err = v.Cancel.AppendJSON(append(dst, `"cancel":`...)); err != nil {
+		if dst, err = wire.Comma(v.Cancel.AppendJSON(wire.Key(dst, `"cancel":`))); err != nil {
 			return dst, wire.In("cancel", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "cancel", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "cancel,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -560,7 +555,7 @@ func (v *TerminalUpdate) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "terminalId", "command", "cwd", "output", "exitStatus", "size", "capabilities")
+		d.MissingOf(start, 0x1&^seen, "terminalId,command,cwd,output,exitStatus,size,capabilities")
 	}
 }
 
@@ -575,69 +570,64 @@ func (v *TerminalUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *TerminalUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
+	dst = wire.AppendStringMember(dst, `"terminalId":`, string(v.TerminalID))
 	switch v.Command.state {
 	case patchCleared:
 		dst = append(dst, `"command":null,`...)
 	case patchSet:
 		x := v.Command.value
-		dst = append(wire.AppendString(append(dst, `"command":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"command":`, x)
 	}
 	switch v.Cwd.state {
 	case patchCleared:
 		dst = append(dst, `"cwd":null,`...)
 	case patchSet:
 		x := v.Cwd.value
-		dst = append(wire.AppendString(append(dst, `"cwd":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"cwd":`, x)
 	}
 	switch v.Output.state {
 	case patchCleared:
 		dst = append(dst, `"output":null,`...)
 	case patchSet:
 		x := v.Output.value
-		if dst, err = x.AppendJSON(append(dst, `"output":`...)); err != nil {
+		if dst, err = wire.Comma(x.AppendJSON(wire.Key(dst, `"output":`))); err != nil {
 			return dst, wire.In("output", err)
 		}
-		dst = append(dst, ',')
 	}
 	switch v.ExitStatus.state {
 	case patchCleared:
 		dst = append(dst, `"exitStatus":null,`...)
 	case patchSet:
 		x := v.ExitStatus.value
-		if dst, err = x.AppendJSON(append(dst, `"exitStatus":`...)); err != nil {
+		if dst, err = wire.Comma(x.AppendJSON(wire.Key(dst, `"exitStatus":`))); err != nil {
 			return dst, wire.In("exitStatus", err)
 		}
-		dst = append(dst, ',')
 	}
 	switch v.Size.state {
 	case patchCleared:
 		dst = append(dst, `"size":null,`...)
 	case patchSet:
 		x := v.Size.value
-		if dst, err = x.AppendJSON(append(dst, `"size":`...)); err != nil {
+		if dst, err = wire.Comma(x.AppendJSON(wire.Key(dst, `"size":`))); err != nil {
 			return dst, wire.In("size", err)
 		}
-		dst = append(dst, ',')
 	}
 	switch v.Capabilities.state {
 	case patchCleared:
 		dst = append(dst, `"capabilities":null,`...)
 	case patchSet:
 		x := v.Capabilities.value
-		if dst, err = x.AppendJSON(append(dst, `"capabilities":`...)); err != nil {
+		if dst, err = wire.Comma(x.AppendJSON(wire.Key(dst, `"capabilities":`))); err != nil {
 			return dst, wire.In("capabilities", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMetaPatch(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "terminalId", "command", "cwd", "output", "exitStatus", "size", "capabilities", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "terminalId,command,cwd,output,exitStatus,size,capabilities,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -685,7 +675,7 @@ func (v *TerminalOutputChunk) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "terminalId", "data")
+		d.MissingOf(start, 0x3&^seen, "terminalId,data")
 	}
 }
 
@@ -700,16 +690,15 @@ func (v *TerminalOutputChunk) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *TerminalOutputChunk) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
-	dst = append(wire.AppendString(append(dst, `"data":`...), v.Data), ',')
+	dst = wire.AppendStringMember(dst, `"terminalId":`, string(v.TerminalID))
+	dst = wire.AppendStringMember(dst, `"data":`, v.Data)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "terminalId", "data", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "terminalId,data,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -752,7 +741,7 @@ func (v *CancelTerminalRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "terminalId")
+		d.MissingOf(start, 0x3&^seen, "sessionId,terminalId")
 	}
 }
 
@@ -767,16 +756,15 @@ func (v *CancelTerminalRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CancelTerminalRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"terminalId":`, string(v.TerminalID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "terminalId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,terminalId,_meta,"); err != nil {
 			return dst, err
 		}
 	}

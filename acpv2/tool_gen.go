@@ -386,7 +386,7 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "toolCallId", "name", "title", "kind", "status", "content", "locations", "rawInput", "rawOutput", "capabilities")
+		d.MissingOf(start, 0x1&^seen, "toolCallId,name,title,kind,status,content,locations,rawInput,rawOutput,capabilities")
 	}
 }
 
@@ -412,85 +412,79 @@ func (v *ToolCallUpdate) appendPlain(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ToolCallUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"toolCallId":`...), string(v.ToolCallID)), ',')
+	dst = wire.AppendStringMember(dst, `"toolCallId":`, string(v.ToolCallID))
 	switch v.Name.state {
 	case patchCleared:
 		dst = append(dst, `"name":null,`...)
 	case patchSet:
 		x := v.Name.value
-		dst = append(wire.AppendString(append(dst, `"name":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"name":`, x)
 	}
 	switch v.Title.state {
 	case patchCleared:
 		dst = append(dst, `"title":null,`...)
 	case patchSet:
 		x := v.Title.value
-		dst = append(wire.AppendString(append(dst, `"title":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, x)
 	}
 	switch v.Kind.state {
 	case patchCleared:
 		dst = append(dst, `"kind":null,`...)
 	case patchSet:
 		x := v.Kind.value
-		dst = append(wire.AppendString(append(dst, `"kind":`...), string(x)), ',')
+		dst = wire.AppendStringMember(dst, `"kind":`, string(x))
 	}
 	switch v.Status.state {
 	case patchCleared:
 		dst = append(dst, `"status":null,`...)
 	case patchSet:
 		x := v.Status.value
-		dst = append(wire.AppendString(append(dst, `"status":`...), string(x)), ',')
+		dst = wire.AppendStringMember(dst, `"status":`, string(x))
 	}
 	switch v.Content.state {
 	case patchCleared:
 		dst = append(dst, `"content":null,`...)
 	case patchSet:
 		x := v.Content.value
-		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendToolCallContent); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"content":`), x, appendToolCallContent)); err != nil {
 			return dst, wire.In("content", err)
 		}
-		dst = append(dst, ',')
 	}
 	switch v.Locations.state {
 	case patchCleared:
 		dst = append(dst, `"locations":null,`...)
 	case patchSet:
 		x := v.Locations.value
-		if dst, err = wire.AppendSlice(append(dst, `"locations":`...), x, (*ToolCallLocation).AppendJSON); err != nil {
+		if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"locations":`), x, (*ToolCallLocation).AppendJSON)); err != nil {
 			return dst, wire.In("locations", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.RawInput) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"rawInput":`...), v.RawInput); err != nil {
+		if dst, err = wire.Comma(wire.AppendRaw(wire.Key(dst, `"rawInput":`), v.RawInput)); err != nil {
 			return dst, wire.In("rawInput", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.RawOutput) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"rawOutput":`...), v.RawOutput); err != nil {
+		if dst, err = wire.Comma(wire.AppendRaw(wire.Key(dst, `"rawOutput":`), v.RawOutput)); err != nil {
 			return dst, wire.In("rawOutput", err)
 		}
-		dst = append(dst, ',')
 	}
 	switch v.Capabilities.state {
 	case patchCleared:
 		dst = append(dst, `"capabilities":null,`...)
 	case patchSet:
 		x := v.Capabilities.value
-		if dst, err = x.AppendJSON(append(dst, `"capabilities":`...)); err != nil {
+		if dst, err = wire.Comma(x.AppendJSON(wire.Key(dst, `"capabilities":`))); err != nil {
 			return dst, wire.In("capabilities", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMetaPatch(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "toolCallId", "name", "title", "kind", "status", "content", "locations", "rawInput", "rawOutput", "capabilities", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "toolCallId,name,title,kind,status,content,locations,rawInput,rawOutput,capabilities,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -664,18 +658,16 @@ func (v *Content) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Content == nil {
 		return dst, wire.In("content", wire.ErrNoValue)
 	}
-	if dst, err = v.Content.AppendJSON(append(dst, `"content":`...)); err != nil {
+	if dst, err = wire.Comma(v.Content.AppendJSON(wire.Key(dst, `"content":`))); err != nil {
 		return dst, wire.In("content", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "content", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "content,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -733,15 +725,14 @@ func (v *Terminal) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Terminal) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
+	dst = wire.AppendStringMember(dst, `"terminalId":`, string(v.TerminalID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "terminalId", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "terminalId,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}
@@ -794,7 +785,7 @@ func (v *ToolCallLocation) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x1 != 0x1 {
-		d.MissingOf(start, 0x1&^seen, "path", "line")
+		d.MissingOf(start, 0x1&^seen, "path,line")
 	}
 }
 
@@ -809,21 +800,20 @@ func (v *ToolCallLocation) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ToolCallLocation) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"path":`...), v.Path), ',')
+	dst = wire.AppendStringMember(dst, `"path":`, v.Path)
 	if v.Line != nil && *v.Line < 1 {
 		return dst, wire.In("line", wire.Limit("must be at least 1"))
 	}
 	if v.Line != nil {
-		dst = append(wire.AppendUint(append(dst, `"line":`...), uint64(*v.Line)), ',')
+		dst = append(wire.AppendUint(wire.Key(dst, `"line":`), uint64(*v.Line)), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "path", "line", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "path,line,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -878,19 +868,17 @@ func (v *ToolCallCapabilities) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ToolCallCapabilities) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Cancel != nil {
-		if dst, err = v.Cancel.AppendJSON(append(dst, `"cancel":`...)); err != nil {
+		if dst, err = wire.Comma(v.Cancel.AppendJSON(wire.Key(dst, `"cancel":`))); err != nil {
 			return dst, wire.In("cancel", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "cancel", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "cancel,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -974,7 +962,7 @@ func (v *ToolCallContentChunk) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "toolCallId", "content")
+		d.MissingOf(start, 0x3&^seen, "toolCallId,content")
 	}
 }
 
@@ -989,22 +977,20 @@ func (v *ToolCallContentChunk) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ToolCallContentChunk) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"toolCallId":`...), string(v.ToolCallID)), ',')
+	dst = wire.AppendStringMember(dst, `"toolCallId":`, string(v.ToolCallID))
 	if v.Content == nil {
 		return dst, wire.In("content", wire.ErrNoValue)
 	}
-	if dst, err = v.Content.AppendJSON(append(dst, `"content":`...)); err != nil {
+	if dst, err = wire.Comma(v.Content.AppendJSON(wire.Key(dst, `"content":`))); err != nil {
 		return dst, wire.In("content", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "toolCallId", "content", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "toolCallId,content,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1047,7 +1033,7 @@ func (v *CancelToolCallRequest) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "toolCallId")
+		d.MissingOf(start, 0x3&^seen, "sessionId,toolCallId")
 	}
 }
 
@@ -1062,16 +1048,15 @@ func (v *CancelToolCallRequest) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *CancelToolCallRequest) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	dst = append(wire.AppendString(append(dst, `"toolCallId":`...), string(v.ToolCallID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = wire.AppendStringMember(dst, `"toolCallId":`, string(v.ToolCallID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "toolCallId", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,toolCallId,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -1127,15 +1112,14 @@ func (v *SessionReference) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionReference) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "_meta", "type"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,_meta,type,"); err != nil {
 			return dst, err
 		}
 	}

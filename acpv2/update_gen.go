@@ -240,7 +240,7 @@ func (v *UpdateSessionNotification) decode(d *wire.Decoder, payload *ContentChun
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "sessionId", "update")
+		d.MissingOf(start, 0x3&^seen, "sessionId,update")
 	}
 }
 
@@ -255,22 +255,20 @@ func (v *UpdateSessionNotification) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *UpdateSessionNotification) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
 	if v.Update == nil {
 		return dst, wire.In("update", wire.ErrNoValue)
 	}
-	if dst, err = v.Update.AppendJSON(append(dst, `"update":`...)); err != nil {
+	if dst, err = wire.Comma(v.Update.AppendJSON(wire.Key(dst, `"update":`))); err != nil {
 		return dst, wire.In("update", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "update", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "sessionId,update,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -498,18 +496,16 @@ func (v *ConfigOptionUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ConfigOptionUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendSlice(append(dst, `"configOptions":`...), v.ConfigOptions, (*SessionConfigOption).AppendJSON); err != nil {
+	if dst, err = wire.Comma(wire.AppendSlice(wire.Key(dst, `"configOptions":`), v.ConfigOptions, (*SessionConfigOption).AppendJSON)); err != nil {
 		return dst, wire.In("configOptions", err)
 	}
-	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "configOptions", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "configOptions,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -589,23 +585,22 @@ func (v *SessionInfoUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, `"title":null,`...)
 	case patchSet:
 		x := v.Title.value
-		dst = append(wire.AppendString(append(dst, `"title":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"title":`, x)
 	}
 	switch v.UpdatedAt.state {
 	case patchCleared:
 		dst = append(dst, `"updatedAt":null,`...)
 	case patchSet:
 		x := v.UpdatedAt.value
-		dst = append(wire.AppendString(append(dst, `"updatedAt":`...), x), ',')
+		dst = wire.AppendStringMember(dst, `"updatedAt":`, x)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMetaPatch(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "title", "updatedAt", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "title,updatedAt,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -648,7 +643,7 @@ func (v *Cost) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "amount", "currency")
+		d.MissingOf(start, 0x3&^seen, "amount,currency")
 	}
 }
 
@@ -663,19 +658,17 @@ func (v *Cost) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Cost) appendFields(dst []byte) (_ []byte, err error) {
-	if dst, err = wire.AppendFloat(append(dst, `"amount":`...), v.Amount); err != nil {
+	if dst, err = wire.Comma(wire.AppendFloat(wire.Key(dst, `"amount":`), v.Amount)); err != nil {
 		return dst, wire.In("amount", err)
 	}
-	dst = append(dst, ',')
-	dst = append(wire.AppendString(append(dst, `"currency":`...), v.Currency), ',')
+	dst = wire.AppendStringMember(dst, `"currency":`, v.Currency)
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "amount", "currency", "_meta"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "amount,currency,_meta,"); err != nil {
 			return dst, err
 		}
 	}
@@ -736,7 +729,7 @@ func (v *UsageUpdate) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "used", "size", "cost")
+		d.MissingOf(start, 0x3&^seen, "used,size,cost")
 	}
 }
 
@@ -751,26 +744,24 @@ func (v *UsageUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *UsageUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendUint(append(dst, `"used":`...), v.Used), ',')
-	dst = append(wire.AppendUint(append(dst, `"size":`...), v.Size), ',')
+	dst = append(wire.AppendUint(wire.Key(dst, `"used":`), v.Used), ',')
+	dst = append(wire.AppendUint(wire.Key(dst, `"size":`), v.Size), ',')
 	switch v.Cost.state {
 	case patchCleared:
 		dst = append(dst, `"cost":null,`...)
 	case patchSet:
 		x := v.Cost.value
-		if dst, err = x.AppendJSON(append(dst, `"cost":`...)); err != nil {
+		if dst, err = wire.Comma(x.AppendJSON(wire.Key(dst, `"cost":`))); err != nil {
 			return dst, wire.In("cost", err)
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "used", "size", "cost", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "used,size,cost,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -846,7 +837,7 @@ func (v *Notice) decodeJSON(d *wire.Decoder) {
 		}
 	}
 	if seen&0x3 != 0x3 {
-		d.MissingOf(start, 0x3&^seen, "severity", "title", "description")
+		d.MissingOf(start, 0x3&^seen, "severity,title,description")
 	}
 }
 
@@ -861,22 +852,21 @@ func (v *Notice) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *Notice) appendFields(dst []byte) (_ []byte, err error) {
-	dst = append(wire.AppendString(append(dst, `"severity":`...), string(v.Severity)), ',')
+	dst = wire.AppendStringMember(dst, `"severity":`, string(v.Severity))
 	if len(v.Title) < 1 {
 		return dst, wire.In("title", wire.Limit("must not be empty"))
 	}
-	dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
+	dst = wire.AppendStringMember(dst, `"title":`, v.Title)
 	if v.Description != "" {
-		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
+		dst = wire.AppendStringMember(dst, `"description":`, v.Description)
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "severity", "title", "description", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "severity,title,description,_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}
@@ -926,13 +916,12 @@ func (v *ReplayComplete) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ReplayComplete) appendFields(dst []byte) (_ []byte, err error) {
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
-			return dst, wire.In("_meta", err)
+		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendUnknown(dst, v.Unknown, nil, "_meta,sessionUpdate,"); err != nil {
 			return dst, err
 		}
 	}

@@ -222,38 +222,37 @@ func (m *model) structEncoder(w *writer, t *goType) {
 		w.p("\tif dst, err = v.%s.appendMembers(dst%s); err != nil {\n\t\treturn dst, err\n\t}", t.inline.field, base)
 	}
 	if t.meta {
-		f := "AppendRawObject"
+		f := "AppendMeta"
 		if t.patch {
-			f = "AppendMeta"
+			f = "AppendMetaPatch"
 		}
-		w.p("\tif len(v.Meta) > 0 {\n\t\tif dst, err = wire.%s(append(dst, `\"_meta\":`...), v.Meta); err != nil {", f)
-		w.p("\t\t\treturn dst, wire.In(\"_meta\", err)\n\t\t}\n\t\tdst = append(dst, ',')\n\t}")
+		w.p("\tif len(v.Meta) > 0 {\n\t\tif dst, err = wire.%s(dst, v.Meta); err != nil {\n\t\t\treturn dst, err\n\t\t}\n\t}", f)
 	}
 	if t.unknown {
-		call := "AppendMembers(dst, v.Unknown"
+		knows := "nil"
 		if t.inline != nil {
-			call = fmt.Sprintf("AppendMembersKnown(dst, v.Unknown, v.%s.knows", t.inline.field)
+			knows = fmt.Sprintf("v.%s.knows", t.inline.field)
 		}
-		w.p("\tif len(v.Unknown) > 0 {\n\t\tif dst, err = wire.%s%s); err != nil {", call, m.knownKeys(t, s))
+		w.p("\tif len(v.Unknown) > 0 {\n\t\tif dst, err = wire.AppendUnknown(dst, v.Unknown, %s, %q); err != nil {", knows, m.knownKeys(t, s))
 		w.p("\t\t\treturn dst, err\n\t\t}\n\t}")
 	}
 	w.p("\treturn dst, nil\n}\n")
 	m.variantMarkers(w, t)
 }
 
-// knownKeys lists the members that must not stand among the unknown ones.
+// knownKeys lists the members that must not stand among the unknown ones, each followed by a comma.
 func (m *model) knownKeys(t *goType, s shape) string {
 	var b strings.Builder
 	for _, f := range t.fields {
 		if f.onlyFor == "" {
-			fmt.Fprintf(&b, ", %q", f.json)
+			b.WriteString(f.json + ",")
 		}
 	}
 	if t.meta {
-		b.WriteString(`, "_meta"`)
+		b.WriteString("_meta,")
 	}
 	if s.key != "" && !s.tagParam && (!s.plain || s.outerKey != "") {
-		fmt.Fprintf(&b, ", %q", s.key)
+		b.WriteString(s.key + ",")
 	}
 	return b.String()
 }
@@ -356,14 +355,14 @@ func (m *model) encodeEither(w *writer, t *goType, f *field, key string) {
 func (m *model) encodeValue(w *writer, f *field, key, x, ind string) {
 	t := f.typ
 	fallible := func(call string) {
-		w.p("%sif dst, err = %s; err != nil {\n%s\treturn dst, wire.In(%q, err)\n%s}", ind, call, ind, f.json, ind)
-		w.p("%sdst = append(dst, ',')", ind)
+		w.p("%sif dst, err = wire.Comma(%s); err != nil {\n%s\treturn dst, wire.In(%q, err)\n%s}", ind, call, ind, f.json, ind)
 	}
 	simple := func(call string) { w.p("%sdst = append(%s, ',')", ind, call) }
-	k := fmt.Sprintf("append(dst, %s...)", quote(key))
+	text := func(x string) { w.p("%sdst = wire.AppendStringMember(dst, %s, %s)", ind, quote(key), x) }
+	k := fmt.Sprintf("wire.Key(dst, %s)", quote(key))
 	switch t.kind {
 	case tString:
-		simple(fmt.Sprintf("wire.AppendString(%s, %s)", k, x))
+		text(x)
 	case tBool:
 		simple(fmt.Sprintf("wire.AppendBool(%s, %s)", k, x))
 	case tInt32:
@@ -391,7 +390,7 @@ func (m *model) encodeValue(w *writer, f *field, key, x, ind string) {
 	case tDef:
 		switch t.def.kind {
 		case kindString, kindEnum:
-			simple(fmt.Sprintf("wire.AppendString(%s, string(%s))", k, x))
+			text("string(" + x + ")")
 		case kindIntEnum:
 			simple(fmt.Sprintf("wire.AppendInt(%s, int64(%s))", k, x))
 		case kindStruct:

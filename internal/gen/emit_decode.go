@@ -149,9 +149,9 @@ func (m *model) decodeEnd(w *writer, t *goType, required int) {
 	if required != 0 {
 		var names []string
 		for _, f := range t.fields {
-			names = append(names, fmt.Sprintf("%q", f.json))
+			names = append(names, f.json)
 		}
-		w.p("\tif seen&%#x != %#x {\n\t\td.MissingOf(start, %#x&^seen, %s)\n\t}", required, required, required, strings.Join(names, ", "))
+		w.p("\tif seen&%#x != %#x {\n\t\td.MissingOf(start, %#x&^seen, %q)\n\t}", required, required, required, strings.Join(names, ","))
 	}
 	if len(t.either) > 0 {
 		w.p("\tif seen&%#x == 0 {\n\t\td.Missing(start, %q)\n\t}", 1<<len(t.either)-1, t.either[0])

@@ -180,13 +180,13 @@ func (m *model) catchAllCodec(w *writer, t *goType) {
 		mask := 0
 		for i, f := range c.fields {
 			mask |= 1 << i
-			names = append(names, fmt.Sprintf("%q", f.json))
+			names = append(names, f.json)
 			w.p("\t\tcase %q:", f.json)
 			m.seen(w, i)
 			m.decodeValue(w, f, "v."+f.name, "\t\t\t")
 		}
 		w.p("\t\tdefault:\n\t\t\td.Skip()\n\t\t}\n\t}")
-		w.p("\tif seen&%#x != %#x {\n\t\td.MissingOf(start, %#x&^seen, %s)\n\t}", mask, mask, mask, strings.Join(names, ", "))
+		w.p("\tif seen&%#x != %#x {\n\t\td.MissingOf(start, %#x&^seen, %q)\n\t}", mask, mask, mask, strings.Join(names, ","))
 		w.p("\td.Seek(start)")
 	}
 	if len(c.fields) > 0 || c.inline != nil {

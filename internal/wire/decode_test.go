@@ -294,7 +294,7 @@ func (v *message) DecodeJSON(d *Decoder) {
 		}
 	}
 	if v.Tag == "strict" && seen&(1<<5) == 0 {
-		d.MissingOf(start, 1<<5&^seen, "type", "n", "list", "names", "deep", "required")
+		d.MissingOf(start, 1<<5&^seen, "type,n,list,names,deep,required")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -235,12 +236,23 @@ func AppendRawObject(dst, raw []byte) ([]byte, error) {
 // comma, to an object under construction. A member that is among known is an
 // error: it would appear twice.
 func AppendMembers(dst, raw []byte, known ...string) ([]byte, error) {
-	return AppendMembersKnown(dst, raw, nil, known...)
+	return appendMembers(dst, raw, func(k string) bool { return slices.Contains(known, k) })
 }
 
-// AppendMembersKnown is AppendMembers for an object part of whose members
-// depends on a variant, which knows them.
-func AppendMembersKnown(dst, raw []byte, knows func(member string) bool, known ...string) ([]byte, error) {
+// AppendUnknown is AppendMembers for a generated struct. known lists its members, each
+// followed by a comma; knows is nil, or tells those of a variant.
+func AppendUnknown(dst, raw []byte, knows func(member string) bool, known string) ([]byte, error) {
+	return appendMembers(dst, raw, func(k string) bool {
+		for name := range strings.SplitSeq(known, ",") {
+			if name == k && k != "" {
+				return true
+			}
+		}
+		return knows != nil && knows(k)
+	})
+}
+
+func appendMembers(dst, raw []byte, known func(string) bool) ([]byte, error) {
 	var d Decoder
 	d.Reset(raw, false)
 	if d.Peek() != '{' {
@@ -248,7 +260,7 @@ func AppendMembersKnown(dst, raw []byte, knows func(member string) bool, known .
 	}
 	start := len(dst)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
-		if slices.Contains(known, string(k)) || knows != nil && knows(string(k)) {
+		if known(string(k)) {
 			return dst, errors.New("unknown members hold the known member " + strconv.QuoteToASCII(string(k)))
 		}
 		at := d.keyAt
@@ -300,12 +312,48 @@ func AppendVariant(dst, raw []byte, tag, typ string) ([]byte, error) {
 	return AppendRawObject(dst, raw)
 }
 
-// AppendMeta appends the _meta of an upsert: an object or null.
-func AppendMeta(dst, raw []byte) ([]byte, error) {
-	if string(raw) == "null" {
-		return append(dst, raw...), nil
+// What follows appends to hundreds of generated structs. It is not inlined: the program
+// would be half a megabyte larger.
+
+// Key appends the key of a member, with its colon.
+//
+//go:noinline
+func Key(dst []byte, key string) []byte { return append(dst, key...) }
+
+// Comma ends a member, or reports why it could not be appended.
+//
+//go:noinline
+func Comma(dst []byte, err error) ([]byte, error) {
+	if err != nil {
+		return dst, err
 	}
-	return AppendRawObject(dst, raw)
+	return append(dst, ','), nil
+}
+
+// AppendStringMember appends a key with its colon, a string, and a comma.
+//
+//go:noinline
+func AppendStringMember(dst []byte, key, s string) []byte {
+	return append(AppendString(append(dst, key...), s), ',')
+}
+
+// AppendMeta appends _meta, an object, and a comma.
+//
+//go:noinline
+func AppendMeta(dst, raw []byte) ([]byte, error) {
+	dst, err := Comma(AppendRawObject(append(dst, `"_meta":`...), raw))
+	if err != nil {
+		return dst, In("_meta", err)
+	}
+	return dst, nil
+}
+
+// AppendMetaPatch is AppendMeta for an upsert, whose _meta is an object or null.
+func AppendMetaPatch(dst, raw []byte) ([]byte, error) {
+	if string(raw) == "null" {
+		return append(dst, `"_meta":null,`...), nil
+	}
+	return AppendMeta(dst, raw)
 }
 
 // Limit returns the error of a value outside the limits of the schema, which

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"math/bits"
+	"strings"
 )
 
 // This file holds what generated code calls for more than one type.
@@ -68,9 +69,13 @@ func (e *EncodeError) Error() string { return e.Path + ": " + e.Err.Error() }
 func (e *EncodeError) Unwrap() error { return e.Err }
 
 // MissingOf records that the object that began at the offset at lacks the
-// first of the members whose bit is set.
-func (d *Decoder) MissingOf(at int, missing uint64, names ...string) {
-	d.Missing(at, names[bits.TrailingZeros64(missing)])
+// first of the members whose bit is set. names lists all, separated by commas.
+func (d *Decoder) MissingOf(at int, missing uint64, names string) {
+	for range bits.TrailingZeros64(missing) {
+		_, names, _ = strings.Cut(names, ",")
+	}
+	name, _, _ := strings.Cut(names, ",")
+	d.Missing(at, name)
 }
 
 // Reopen takes back what Open consumed, for a variant that has no tag.
