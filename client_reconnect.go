@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -71,7 +72,7 @@ func (c *ClientConn) Reconnect(ctx context.Context, replay bool) (*ClientConn, [
 		return nil, nil, err
 	}
 	left := slices.Clone(c.left)
-	slices.SortFunc(left, func(a, b Restoration) int { return cmp.Compare(a.Old.id, b.Old.id) })
+	sort.Slice(left, func(i, j int) bool { return left[i].Old.id < left[j].Old.id })
 	for i := range left {
 		r := &left[i]
 		r.Interrupted = r.Old.interrupted()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -92,7 +93,9 @@ func pruneBlanks(dir string) error {
 			files = append(files, file{e.Name(), info.ModTime()})
 		}
 	}
-	slices.SortFunc(files, func(a, b file) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) })
+	sort.Slice(files, func(i, j int) bool {
+		return cmp.Or(files[i].at.Compare(files[j].at), strings.Compare(files[i].name, files[j].name)) < 0
+	})
 	for _, f := range files[:max(0, len(files)-maxBlanks)] {
 		if e := os.Remove(filepath.Join(dir, f.name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			err = e

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 	"unicode"
@@ -317,7 +317,7 @@ func matching(tools []modelTool, words string) []modelTool {
 			all = append(all, scored{t, score})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b scored) int { return b.score - a.score })
+	sort.SliceStable(all, func(i, j int) bool { return all[j].score < all[i].score })
 	var found []modelTool
 	size := 0
 	for _, s := range all {

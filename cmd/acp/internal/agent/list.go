@@ -7,7 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -47,7 +47,7 @@ func (s *store) list(q *acp.SessionQuery, size int) (*acp.SessionPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b listed) int { return strings.Compare(b.cursor(), a.cursor()) })
+	sort.Slice(all, func(i, j int) bool { return all[j].cursor() < all[i].cursor() })
 	page := new(acp.SessionPage)
 	last := ""
 	for _, l := range all {

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -116,7 +116,7 @@ func Sessions(ctx context.Context, c *acp.ClientConn, cwd string) (all []Session
 			break
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Session) int { return b.Updated.Compare(a.Updated) })
+	sort.SliceStable(all, func(i, j int) bool { return all[j].Updated.Before(all[i].Updated) })
 	if cwd == "" { // the rows of a part of the list have no names
 		for i := range all {
 			all[i].Row = i + 1
@@ -159,7 +159,7 @@ func FindKept(ctx context.Context, log *engine.Engine, id, cwd string) (string, 
 			break
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Session) int { return b.Updated.Compare(a.Updated) })
+	sort.SliceStable(all, func(i, j int) bool { return all[j].Updated.Before(all[i].Updated) })
 	s, err := find(all, app.Own, id, cwd)
 	return string(s.ID), err
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"sort"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
@@ -249,7 +250,7 @@ func (e *Edit) Unset(key ...string) (bool, error) {
 			return false, exitcode.Errorf(exitcode.Usage, "%s:%d: %s is written in braces; use acp config edit to remove %s", e.name, n, x.outer, p)
 		}
 	}
-	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
+	sort.Slice(spans, func(i, j int) bool { return spans[i].from < spans[j].from })
 	var text []byte
 	at := 0
 	for _, s := range spans { // one may be within another

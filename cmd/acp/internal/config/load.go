@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -341,7 +342,7 @@ func absolute(name, dir, home string) string {
 func (l *loader) finish() (*Config, error) {
 	c := l.config
 	c.items = l.items
-	slices.SortStableFunc(c.items, func(a, b item) int { return slices.Compare(rank(a.path), rank(b.path)) })
+	sort.SliceStable(c.items, func(i, j int) bool { return slices.Compare(rank(c.items[i].path), rank(c.items[j].path)) < 0 })
 	if err := l.check(); err != nil {
 		return nil, err
 	}

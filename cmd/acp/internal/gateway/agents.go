@@ -1,10 +1,10 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"sort"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
@@ -64,7 +64,7 @@ func (g *Gateway) choices(ctx context.Context, _ *AgentsRequest) (*AgentsAnswer,
 			Name: name, Title: g.cfg.Titles[name], Default: i == 0, Missing: g.cfg.Installed != nil && !g.cfg.Installed(name),
 		})
 	}
-	slices.SortStableFunc(res.Agents, func(a, b AgentChoice) int { return cmp.Compare(a.rank(), b.rank()) })
+	sort.SliceStable(res.Agents, func(i, j int) bool { return res.Agents[i].rank() < res.Agents[j].rank() })
 	page, err := g.cfg.Log.List(ctx, engine.Query{Owner: who.User, Limit: maxDirectorySessions})
 	if err != nil && !errors.Is(err, engine.ErrInvalid) { // of a user with such a name there are none
 		return nil, err

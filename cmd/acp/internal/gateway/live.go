@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -478,8 +479,9 @@ func (r *lister) take() (said SessionsChanged) {
 	}
 	clear(r.pending)
 	r.more = false
-	slices.SortFunc(said.Sessions, func(a, b acp.SessionInfo) int {
-		return cmp.Or(cmp.Compare(b.UpdatedAt, a.UpdatedAt), cmp.Compare(a.SessionID, b.SessionID))
+	sort.Slice(said.Sessions, func(i, j int) bool {
+		a, b := said.Sessions[i], said.Sessions[j]
+		return cmp.Or(cmp.Compare(b.UpdatedAt, a.UpdatedAt), cmp.Compare(a.SessionID, b.SessionID)) < 0
 	})
 	slices.Sort(said.Removed)
 	return said

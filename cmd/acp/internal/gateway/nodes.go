@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -140,7 +140,7 @@ func (g *Gateway) choose(ctx context.Context, dir string) ([]string, error) {
 	}
 	me := g.self().Name
 	all = slices.DeleteFunc(all, func(n NodeInfo) bool { return n.Name == me || !n.Live || n.Draining || !n.has(dir) })
-	slices.SortStableFunc(all, func(a, b NodeInfo) int { return cmp.Compare(a.Agents, b.Agents) })
+	sort.SliceStable(all, func(i, j int) bool { return all[i].Agents < all[j].Agents })
 	names := make([]string, len(all))
 	for i, n := range all {
 		names[i] = n.Name

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sort"
 
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -27,15 +28,12 @@ type crowd struct {
 
 // bounded returns a crowd sorted by name, with as many names as a client is sent.
 func (c crowd) bounded() crowd {
-	slices.SortFunc(c.People, func(a, b Person) int {
-		first := 0
-		if a.You != b.You {
-			first = 1
-			if a.You {
-				first = -1
-			}
+	sort.Slice(c.People, func(i, j int) bool {
+		a, b := c.People[i], c.People[j]
+		if a.Name == b.Name && a.You != b.You {
+			return a.You
 		}
-		return cmp.Or(cmp.Compare(a.Name, b.Name), first, cmp.Compare(a.Role, b.Role))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Role, b.Role)) < 0
 	})
 	if n := len(c.People) - maxPeople; n > 0 {
 		c.People, c.More = c.People[:maxPeople], c.More+n

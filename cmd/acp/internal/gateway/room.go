@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/goacp/acp/jsonrpc"
@@ -179,14 +180,12 @@ func (g *Gateway) idlest(user *string) *backend {
 		}
 		s.mu.Unlock()
 	}
-	slices.SortFunc(all, func(x, y candidate) int {
+	sort.Slice(all, func(i, j int) bool {
+		x, y := all[i], all[j]
 		if x.watched != y.watched {
-			if x.watched {
-				return 1
-			}
-			return -1
+			return y.watched
 		}
-		return cmp.Or(x.used.Compare(y.used), cmp.Compare(x.b.s.id, y.b.s.id))
+		return cmp.Or(x.used.Compare(y.used), cmp.Compare(x.b.s.id, y.b.s.id)) < 0
 	})
 	for _, c := range all {
 		s := c.b.s

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -84,7 +85,7 @@ func (s *Store) sessions(ctx context.Context, cond string, args []any, holds fun
 		}
 		return nil
 	})
-	slices.SortFunc(found, func(a, b Session) int { return b.Updated.Compare(a.Updated) })
+	sort.Slice(found, func(i, j int) bool { return found[j].Updated.Before(found[i].Updated) })
 	return found, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 
@@ -58,8 +59,9 @@ func (s *Store) conversations() (map[string][]part, error) {
 	}
 	group.Wait()
 	names = slices.DeleteFunc(names, func(p namedPart) bool { return p.part.n == 0 })
-	slices.SortFunc(names, func(a, b namedPart) int {
-		return cmp.Or(strings.Compare(a.id, b.id), cmp.Compare(a.part.n, b.part.n))
+	sort.Slice(names, func(i, j int) bool {
+		a, b := names[i], names[j]
+		return cmp.Or(strings.Compare(a.id, b.id), cmp.Compare(a.part.n, b.part.n)) < 0
 	})
 	all := make(map[string][]part, len(names))
 	parts := make([]part, len(names))

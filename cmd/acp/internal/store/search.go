@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"slices"
+	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -247,7 +248,7 @@ func (s *Store) listLogs(ctx context.Context, q Query, words []string) ([]Match,
 		found = append(found, m)
 		return nil
 	})
-	slices.SortFunc(found, func(a, b Match) int { return b.Updated.Compare(a.Updated) })
+	sort.Slice(found, func(i, j int) bool { return found[j].Updated.Before(found[i].Updated) })
 	if q.Limit >= 0 && len(found) > q.Limit {
 		found = found[:q.Limit]
 	}

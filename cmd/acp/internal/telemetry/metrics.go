@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -42,12 +43,7 @@ func Metrics() []Metric {
 	for _, h := range histograms {
 		all = append(all, Metric{h.name, "histogram", h.help, h.labels})
 	}
-	slices.SortFunc(all, func(a, b Metric) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
 	return all
 }
 

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -66,8 +66,9 @@ func (f *finding) add(path string) {
 }
 
 func (f *finding) sort() {
-	slices.SortFunc(f.all, func(a, b foundFile) int {
-		return cmp.Or(b.changed.Compare(a.changed), strings.Compare(a.path, b.path))
+	sort.Slice(f.all, func(i, j int) bool {
+		a, b := f.all[i], f.all[j]
+		return cmp.Or(b.changed.Compare(a.changed), strings.Compare(a.path, b.path)) < 0
 	})
 }
 

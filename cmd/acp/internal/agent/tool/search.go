@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -262,7 +262,7 @@ func (s *search) keep(h hit, lines int) {
 }
 
 func (s *search) sort() {
-	slices.SortFunc(s.hits, func(a, b hit) int { return strings.Compare(a.path, b.path) })
+	sort.Slice(s.hits, func(i, j int) bool { return s.hits[i].path < s.hits[j].path })
 }
 
 // rows returns lines of a file as they are shown, with those around them.

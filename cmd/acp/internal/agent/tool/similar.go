@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/goacp/acp"
@@ -75,8 +76,9 @@ func similarTo(env Env, p place) []string {
 			return nil
 		})
 	}
-	slices.SortStableFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.shown, b.shown))
+	sort.SliceStable(all, func(i, j int) bool {
+		a, b := all[i], all[j]
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.shown, b.shown)) < 0
 	})
 	var names []string
 	for _, c := range all {

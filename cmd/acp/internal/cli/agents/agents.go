@@ -8,7 +8,6 @@
 package agents
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -190,7 +190,7 @@ func (o *Options) list() error {
 	var rows []row
 	all := agents.All()
 	// The agents that the user has configured or can use come first.
-	slices.SortStableFunc(all, func(a, b roster.Agent) int { return cmp.Compare(rank(agents, a), rank(agents, b)) })
+	sort.SliceStable(all, func(i, j int) bool { return rank(agents, all[i]) < rank(agents, all[j]) })
 	for _, a := range all {
 		path, ok := agents.Installed(a)
 		if o.Installed && !ok {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 	"unicode"
@@ -201,7 +202,7 @@ func (o *Options) merged(name string, rows []row, infos []acp.SessionInfo) []row
 			rows[i].Updated = updated
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.Updated.UnixNano(), a.Updated.UnixNano()) })
+	sort.SliceStable(rows, func(i, j int) bool { return rows[j].Updated.UnixNano() < rows[i].Updated.UnixNano() })
 	return rows
 }
 

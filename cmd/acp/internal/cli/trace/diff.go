@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -86,8 +87,9 @@ func (o *Options) diff(ctx context.Context) error {
 			c.Counts = append(c.Counts, key)
 		}
 	}
-	slices.SortFunc(c.Counts, func(a, b counted) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.What, b.What))
+	sort.Slice(c.Counts, func(i, j int) bool {
+		a, b := c.Counts[i], c.Counts[j]
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.What, b.What)) < 0
 	})
 	c.Same = len(c.First) == 0
 	if err := o.printComparison(&c); err != nil {

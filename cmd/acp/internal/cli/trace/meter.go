@@ -1,9 +1,8 @@
 package trace
 
 import (
-	"cmp"
 	"encoding/json"
-	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -222,7 +221,7 @@ func (m *meter) keepBig(rec *trace.Record, line int64, method, kind string) {
 		return
 	}
 	m.biggest = append(m.biggest, big{line, method, kind, n})
-	slices.SortStableFunc(m.biggest, func(a, b big) int { return cmp.Compare(b.Size, a.Size) })
+	sort.SliceStable(m.biggest, func(i, j int) bool { return m.biggest[j].Size < m.biggest[i].Size })
 	m.biggest = m.biggest[:min(len(m.biggest), maxBiggest)]
 }
 

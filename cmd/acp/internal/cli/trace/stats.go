@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -160,8 +161,9 @@ func (o *Options) stats(ctx context.Context) error {
 	for _, r := range rules {
 		sum.Broken = append(sum.Broken, *r)
 	}
-	slices.SortFunc(sum.Broken, func(a, b rule) int {
-		return cmp.Or(cmp.Compare(rank(a.Level), rank(b.Level)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
+	sort.Slice(sum.Broken, func(i, j int) bool {
+		a, b := sum.Broken[i], sum.Broken[j]
+		return cmp.Or(cmp.Compare(rank(a.Level), rank(b.Level)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule)) < 0
 	})
 	if o.JSON {
 		return printJSON(o.App.Out, sum)
@@ -199,8 +201,9 @@ func (m *meter) report() *report {
 		}
 		sum.Methods = append(sum.Methods, ms)
 	}
-	slices.SortFunc(sum.Methods, func(a, b methodSum) int {
-		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Method, b.Method), cmp.Compare(a.From, b.From))
+	sort.Slice(sum.Methods, func(i, j int) bool {
+		a, b := sum.Methods[i], sum.Methods[j]
+		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Method, b.Method), cmp.Compare(a.From, b.From)) < 0
 	})
 	for _, s := range m.order {
 		one := session{

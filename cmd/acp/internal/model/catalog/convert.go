@@ -2,12 +2,12 @@ package catalog
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -66,7 +66,7 @@ func Convert(data []byte, from string, at time.Time) (made []byte, models int, e
 			}
 			known = append(known, k)
 		}
-		slices.SortFunc(known, func(a, b Known) int { return cmp.Compare(a.ID, b.ID) })
+		sort.Slice(known, func(i, j int) bool { return known[i].ID < known[j].ID })
 		for j, k := range known {
 			line, err := json.Marshal(k)
 			if err != nil {

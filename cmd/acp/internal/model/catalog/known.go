@@ -1,13 +1,13 @@
 package catalog
 
 import (
-	"cmp"
 	_ "embed"
 	"encoding/json"
 	"maps"
 	"os"
 	"regexp"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/goacp/acp/cmd/acp/internal/model"
@@ -72,7 +72,7 @@ func (c *Catalog) With(file string) *Catalog {
 				all = append(all, k)
 			}
 		}
-		slices.SortFunc(all, func(a, b Known) int { return cmp.Compare(a.ID, b.ID) })
+		sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
 		both.Providers[name] = all
 	}
 	return both

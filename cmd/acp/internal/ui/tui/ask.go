@@ -1,9 +1,9 @@
 package tui
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -73,9 +73,7 @@ func newAskOverlay(m *model, a *ask) *askOverlay {
 	}
 	// “Allow once” comes before what lasts, whatever the order of the agent.
 	options := slices.Clone(a.req.Options)
-	slices.SortStableFunc(options, func(x, y acp.PermissionOption) int {
-		return cmp.Compare(lasting(x), lasting(y))
-	})
+	sort.SliceStable(options, func(i, j int) bool { return lasting(options[i]) < lasting(options[j]) })
 	for _, opt := range options {
 		c := choice{name: seen(opt.Name), id: opt.OptionID}
 		kinds[opt.Kind] = true

@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -58,7 +59,7 @@ func contacts(r *roster.Roster) []contact {
 		}
 		return n
 	}
-	slices.SortStableFunc(all, func(a, b contact) int { return rank(a) - rank(b) })
+	sort.SliceStable(all, func(i, j int) bool { return rank(all[i]) < rank(all[j]) })
 	return all
 }
 

@@ -1,10 +1,9 @@
 package tui
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -82,7 +81,7 @@ func (m *model) listSessions() tea.Cmd {
 			}
 		}
 		rank := map[string]int{groupOthers: 1, groupRuns: 2}
-		slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(rank[a.group], rank[b.group]) })
+		sort.SliceStable(items, func(i, j int) bool { return rank[items[i].group] < rank[items[j].group] })
 		return sessionsMsg{items, failed}
 	}
 }
@@ -255,7 +254,7 @@ func chooserItems(ctx context.Context, s *store.Store, found []store.Match, cwd 
 		}
 	}
 	last[here], last[groupRuns] = -1, len(items)
-	slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(last[a.group], last[b.group]) })
+	sort.SliceStable(items, func(i, j int) bool { return last[items[i].group] < last[items[j].group] })
 	return items
 }
 
