@@ -35,24 +35,16 @@ func (m Method[P, R]) Call(ctx context.Context, c *Conn, params *P, opts ...Call
 // P is json.RawMessage. They, and whatever they point to, belong to the handler. A
 // nil result is sent as {}, or as null if R is json.RawMessage.
 func (m Method[P, R]) Handle(mux *Mux, h func(ctx context.Context, params *P) (*R, error)) {
-	empty := emptyOf(reflect.TypeFor[R]())
-	mux.register(m.Name, false, &route{
-		decode: decodeNew[P],
-		none:   noneOf(reflect.TypeFor[P]()),
-		handle: func(ctx context.Context, params any) (any, error) {
-			p, ok := params.(*P)
-			if !ok {
-				return nil, typeError((*P)(nil), params)
-			}
-			r, err := h(ctx, p)
-			if err != nil {
-				return nil, err
-			}
-			if r == nil {
-				return empty, nil
-			}
-			return r, nil
-		},
+	mux.typed(m.Name, reflect.TypeFor[P](), reflect.TypeFor[R](), decodeNew[P], func(ctx context.Context, params any) (any, error) {
+		p, ok := params.(*P)
+		if !ok {
+			return nil, typeError((*P)(nil), params)
+		}
+		r, err := h(ctx, p)
+		if err != nil || r == nil {
+			return nil, err
+		}
+		return r, nil
 	})
 }
 
@@ -77,16 +69,12 @@ func (n Notification[P]) NotifyIf(ctx context.Context, c *Conn, params *P, f fun
 // are handled one at a time, in wire order. An error is logged and reported to
 // [Settings.Diagnose]; the peer does not learn of it.
 func (n Notification[P]) Handle(mux *Mux, h func(ctx context.Context, params *P) error) {
-	mux.register(n.Name, true, &route{
-		decode: decoderOf[P](),
-		none:   noneOf(reflect.TypeFor[P]()),
-		handle: func(ctx context.Context, params any) (any, error) {
-			p, ok := params.(*P)
-			if !ok {
-				return nil, typeError((*P)(nil), params)
-			}
-			return nil, h(ctx, p)
-		},
+	mux.typed(n.Name, reflect.TypeFor[P](), nil, decoderOf[P](), func(ctx context.Context, params any) (any, error) {
+		p, ok := params.(*P)
+		if !ok {
+			return nil, typeError((*P)(nil), params)
+		}
+		return nil, h(ctx, p)
 	})
 }
 
@@ -105,13 +93,22 @@ func decodeNew[P any](d *wire.Decoder) any {
 
 // What follows does not depend on the types at compile time: there are hundreds of methods, and each would have its copy.
 
-// noneOf returns what stands for omitted params of a type: nothing where they are raw.
-func noneOf(params reflect.Type) func() any {
+// typed registers the handler of a request, or of a notification if result is nil.
+func (m *Mux) typed(
+	name string, params, result reflect.Type, decode func(*wire.Decoder) any, handle func(context.Context, any) (any, error),
+) {
+	r := &route{decode: decode, handle: handle}
 	if params == reflect.TypeFor[json.RawMessage]() {
-		return func() any { return new(json.RawMessage) }
+		r.none = newRaw
 	}
-	return nil
+	if result != nil {
+		r.empty = emptyOf(result)
+	}
+	m.register(name, result == nil, r)
 }
+
+// newRaw returns what stands for omitted params that are raw.
+func newRaw() any { return new(json.RawMessage) }
 
 func paramsOf[P any](params *P) any {
 	if params != nil {

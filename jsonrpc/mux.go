@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 
 	"github.com/goacp/acp/internal/wire"
 )
@@ -43,6 +42,7 @@ type route struct {
 	decode func(d *wire.Decoder) any
 	none   func() any // what omitted and null params are; nil decodes {}
 	handle func(ctx context.Context, params any) (any, error)
+	empty  any           // what is sent for a nil result
 	raw    Handler       // fallback: takes the whole message
 	direct DirectHandler // called by the reader if nothing else of the lane is under way
 	ready  func() bool   // whether direct may be called so
@@ -61,7 +61,7 @@ type DirectHandler func(ctx context.Context, lane string, params []byte) error
 func (m *Mux) Direct(name string, ready func() bool, h DirectHandler) {
 	m.register(name, true, &route{
 		decode: decodeNew[json.RawMessage],
-		none:   noneOf(reflect.TypeFor[json.RawMessage]()),
+		none:   newRaw,
 		direct: h,
 		ready:  ready,
 		raw: func(ctx context.Context, r *Request) (any, error) {
@@ -168,7 +168,11 @@ func (r *route) call(ctx context.Context, req *Request) (any, error) {
 	if r.raw != nil {
 		return r.raw(ctx, req)
 	}
-	return r.handle(ctx, req.Params)
+	res, err := r.handle(ctx, req.Params)
+	if res == nil && err == nil {
+		res = r.empty
+	}
+	return res, err
 }
 
 // typeError is the error of middleware that replaced params or a result by a value
