@@ -99,7 +99,10 @@ func (w *watch) note(m *Monitor, order int, found []Finding, out bool, data []by
 			w.broken[key] = r
 		}
 		if r.order == order && data != nil && f.Frame == m.stats.Frames && len(r.Saw) < maxSaw {
-			r.Saw = append(r.Saw, Seen{Out: out, Data: clip(string(data), 2<<10)})
+			seen := Seen{Out: out, Data: clip(string(data), 2<<10)}
+			if !slices.Contains(r.Saw, seen) { // once more it would say nothing
+				r.Saw = append(r.Saw, seen)
+			}
 		}
 	}
 }
