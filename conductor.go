@@ -27,7 +27,8 @@ import (
 // The chain speaks the version that the client asks for, or the highest below it that
 // all components speak. If a proxy answers a lower version than it was asked for, the
 // components are started again in that version, and that is what the client is
-// answered.
+// answered. If the agent refuses, or answers another version, the client may initialize
+// again: the same agent is asked, as it would be without the chain.
 //
 // # Errors
 //
@@ -36,7 +37,7 @@ import (
 //
 //	component_exited   it has ended; the chain ends after the answer
 //	not_started        it could not be started; data has no more, the error of Serve has
-//	not_a_proxy        it knows neither proxy/initialize nor _proxy/initialize
+//	not_a_proxy        it knows neither proxy/initialize nor _proxy/initialize, as an agent
 //	version_changed    it answered initialize with another version than its successor
 //
 // # Trust
@@ -77,8 +78,10 @@ type Component struct {
 	// Name is used in errors and traces. By default it is the base name of a command,
 	// the name of Proxy, or "proxy 1", "proxy 2" and "agent".
 	Name string
-	// Transport is opened when the client initializes, and again if it has to be
-	// initialized in another version.
+	// Transport is opened when the client initializes, and again if a component has ended
+	// by the time the client initializes once more. It is opened again, too, if a proxy
+	// speaks an earlier version and some proxies are behind transports, which may take one
+	// handshake only.
 	Transport Transport
 	// Proxy runs in this process, in place of Transport.
 	Proxy *Proxy

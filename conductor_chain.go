@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -29,7 +28,8 @@ type chain struct {
 	client   *proxyEnd
 	ids      atomic.Int64 // of hops
 	stop     context.CancelFunc
-	opened   jsonrpc.Stream // of the agent, opened in advance; nil if it is not
+	opened   jsonrpc.Stream // of the agent, opened in advance; nil if it is not, or is in use
+	given    bool           // the agent's stream was opened in advance: the client knows its process
 	watchers sync.WaitGroup
 	stderr   sync.Mutex // held while a line is written to Conductor.Stderr
 
@@ -54,6 +54,7 @@ type chainRun struct {
 	nodes   []*proxyNode
 	closing atomic.Bool
 	exit    func() // ends the chain: a component has ended during the handshake; guarded by mu
+	refused bool   // the agent has refused the handshake; guarded by mu
 
 	lines []*prefixed // of the standard error of components
 
@@ -62,7 +63,10 @@ type chainRun struct {
 }
 
 func newChain(ctx context.Context, c *Conductor, agent jsonrpc.Stream) *chain {
-	s := &chain{c: c, log: c.Logger, opened: agent, ready: make(chan struct{}), asks: map[*jsonrpc.Request]struct{}{}}
+	s := &chain{
+		c: c, log: c.Logger, opened: agent, given: agent != nil,
+		ready: make(chan struct{}), asks: map[*jsonrpc.Request]struct{}{},
+	}
 	if s.log == nil {
 		s.log = faultlog.New()
 	}
@@ -225,7 +229,8 @@ func (s *chain) leave(req *jsonrpc.Request) {
 }
 
 // ended ends the chain because a component has ended. Requests in flight are answered
-// first. During the handshake, its answer says so, and the client may ask again.
+// first. During the handshake, its answer says so, and the client may ask again, as it may
+// after a handshake that failed, unless the client's own stream is that of the agent.
 func (s *chain) ended(run *chainRun, name string, err error) {
 	s.mu.Lock()
 	if s.run != run || s.over != nil {
@@ -235,6 +240,12 @@ func (s *chain) ended(run *chainRun, name string, err error) {
 	if !isClosed(s.ready) {
 		run.exit = func() { s.ended(run, name, err) }
 		s.mu.Unlock()
+		return
+	}
+	if s.err != nil && !s.given {
+		s.run, s.down = nil, hasEnded(name, err)
+		s.mu.Unlock()
+		run.close()
 		return
 	}
 	s.over = hasEnded(name, err)
@@ -272,69 +283,6 @@ func hasEnded(name string, err error) error {
 		return fmt.Errorf("acp: conductor: the component %s has ended", name)
 	}
 	return fmt.Errorf("acp: conductor: the component %s has ended: %w", name, err)
-}
-
-// initialize starts the components and asks them.
-func (s *chain) initialize(ctx context.Context, m proxied) (res json.RawMessage, err error) {
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.err = err
-		close(s.ready)
-		if err == nil {
-			s.down = nil
-			if s.run != nil && s.run.exit != nil {
-				s.watchers.Go(s.run.exit)
-			}
-		}
-	}()
-	m.passedOn()
-	m.req = nil // other requests wait until there is an answer
-	asked := versionOf(m.raw())
-	version := asked
-	for _, p := range s.c.Proxies {
-		if p.Proxy != nil {
-			if _, hi := p.Proxy.versions(); hi == 1 {
-				version = min(version, 1)
-			}
-		}
-	}
-	res, run, err := s.attempt(ctx, m, asked, version)
-	if again := run.lower(version); err == nil && again > 0 {
-		s.log.Info("acp: conductor: a proxy speaks an earlier version: starting the components again", "version", again)
-		version = again
-		res, run, err = s.attempt(ctx, m, asked, version)
-	}
-	if err == nil {
-		err = run.changed()
-	}
-	if err != nil {
-		s.drop(run)
-		return nil, err
-	}
-	return res, nil
-}
-
-// attempt starts the components anew and initializes them in a version.
-func (s *chain) attempt(ctx context.Context, m proxied, asked, version int) (json.RawMessage, *chainRun, error) {
-	s.mu.Lock()
-	old := s.run
-	s.mu.Unlock()
-	s.drop(old)
-	params := m.raw()
-	if version == 1 && asked > 1 {
-		var err error
-		if params, err = initializeV1(params); err != nil {
-			return nil, nil, err
-		}
-	}
-	run, err := s.start(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	m.params, m.checked = &params, false
-	res, err := run.links[0].request(ctx, m)
-	return res, run, err
 }
 
 // drop closes components.
@@ -501,83 +449,4 @@ func (run *chainRun) close() {
 	for _, node := range run.nodes {
 		node.close()
 	}
-}
-
-// lower returns the version in which the components must be started again because a proxy
-// speaks no later one, or 0.
-func (run *chainRun) lower(version int) int {
-	if run == nil {
-		return 0
-	}
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	for i, end := range run.answers[:len(run.answers)-1] {
-		if end > 0 && end < version && run.asked[i+1] < version {
-			return end
-		}
-		if next := run.answers[i+1]; end > 0 && end < version && next > end {
-			return end
-		}
-	}
-	return 0
-}
-
-// changed returns an error if a proxy has answered another version than its successor.
-func (run *chainRun) changed() error {
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	for i, answered := range run.answers[:len(run.answers)-1] {
-		if next := run.answers[i+1]; answered > 0 && next > 0 && answered != next {
-			return componentError("version_changed", run.names[i])
-		}
-	}
-	return nil
-}
-
-// note keeps a version of a component.
-func (run *chainRun) note(of []int, i, version int) {
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	of[i] = version
-}
-
-// passed reports whether a proxy has asked its successor, and so knows what proxies are asked.
-func (run *chainRun) passed(i int) bool {
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	return slices.ContainsFunc(run.asked[i+1:], func(v int) bool { return v > 0 })
-}
-
-// componentLink sends messages towards the agent.
-type componentLink struct {
-	run   *chainRun
-	i     int
-	proxy bool // it has a successor
-	end   *proxyEnd
-}
-
-func (l *componentLink) notify(ctx context.Context, m proxied) error {
-	return bareLink{l.end}.notify(ctx, m)
-}
-
-func (l *componentLink) request(ctx context.Context, m proxied) (json.RawMessage, error) {
-	if m.method != methodInitialize {
-		return bareLink{l.end}.request(ctx, m)
-	}
-	l.run.note(l.run.asked, l.i, versionOf(m.raw()))
-	if l.proxy {
-		m.method = methodProxyInit
-	}
-	res, err := bareLink{l.end}.request(ctx, m)
-	if l.proxy && errors.Is(err, jsonrpc.ErrMethodNotFound) && !l.run.passed(l.i) {
-		m.method = methodOldProxyInit
-		l.end.old.Store(true)
-		if res, err = (bareLink{l.end}).request(ctx, m); errors.Is(err, jsonrpc.ErrMethodNotFound) {
-			return nil, componentError("not_a_proxy", l.end.name)
-		}
-	}
-	if err == nil {
-		l.run.note(l.run.answers, l.i, versionOf(res))
-	}
-	return res, err
 }

@@ -9,7 +9,8 @@ import (
 // Wrap returns the client's end of a chain in front of an agent whose stream is open, and
 // is for [WrapTransport]: what the client opens is then for it the agent's transport.
 // [ClientConn.Kill] kills the agent's process, and errors say how that ended. Agent must
-// be set: its Transport is opened if the components are started again in another version.
+// be set: its Transport is opened if the agent refuses a second handshake that a proxy of an
+// earlier version makes necessary. A client that initializes again asks the same agent.
 // The chain ends when the stream that is returned is closed, which waits for that, and
 // closes the agent's stream.
 //
