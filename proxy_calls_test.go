@@ -237,3 +237,59 @@ func TestProxyUpdateMeansSeveral(t *testing.T) {
 		}
 	}
 }
+
+// TestProxyUpdateHookPrompts: an Update hook may prompt the agent while another proxy says something, whose own hook then says
+// something, too: what is said inside comes behind what is said outside.
+func TestProxyUpdateHookPrompts(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		t.Run(fmt.Sprintf("v%d", version), func(t *testing.T) {
+			prompted := false
+			curious := &Proxy{Name: "curious", Update: func(ctx context.Context, s *ProxySession, u Update) ([]Update, error) {
+				if _, ok := u.Update.(*AgentMessageChunk); ok && !prompted {
+					prompted = true
+					if _, err := s.Prompt(ctx, Text("inner")); err != nil {
+						return nil, err
+					}
+				}
+				return []Update{u}, nil
+			}}
+			passing := func(_ context.Context, _ *ProxySession, u Update) ([]Update, error) { return []Update{u}, nil }
+			talking := &Proxy{Name: "talking", Update: passing, Prompt: func(ctx context.Context, p *ProxyPrompt, next func(context.Context) error) error {
+				if err := p.Say(ctx, string(p.Raw())); err != nil {
+					return err
+				}
+				return next(ctx)
+			}}
+			r := hookedRig(t, version, curious, func(c *Conductor) { c.Proxies = append(c.Proxies, Component{Proxy: talking}) })
+			id := r.client.call("session/prompt", `{"sessionId":"s","prompt":[{"type":"text","text":"outer"}]}`)
+			for _, text := range []string{"inner", "outer"} {
+				f := r.agent.expect("session/prompt", "")
+				if !strings.Contains(string(f.Params), text) {
+					t.Errorf("the agent is asked %s instead of %s", f.Params, text)
+				}
+				r.agent.answer(f, `{"stopReason":"end_turn","messageId":"m"}`)
+				if text == "inner" {
+					for _, said := range []string{"outer", "inner"} {
+						if f := r.client.expect("session/update", ""); !strings.Contains(string(f.Params), said) {
+							t.Errorf("the client reads %s instead of %s", f.Params, said)
+						}
+					}
+				}
+			}
+			r.client.response(id, "")
+			// An update of the agent, behind which the hook prompts.
+			prompted = false
+			content, message := `"content":{"type":"text","text":"from the agent"}`, `"messageId":"m"`
+			if version == 2 {
+				content, message = message, content
+			}
+			update := `{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk",` + content + `,` + message + `}}`
+			r.agent.notify("session/update", update)
+			r.agent.answer(r.agent.expect("session/prompt", ""), `{"stopReason":"end_turn","messageId":"m"}`)
+			r.client.expect("session/update", update)
+			if f := r.client.expect("session/update", ""); !strings.Contains(string(f.Params), "inner") {
+				t.Errorf("the client reads %s", f.Params)
+			}
+		})
+	}
+}

@@ -180,7 +180,9 @@ const ProxyMeta = "github.com/goacp/acp/proxy"
 
 // Update sends the client an update of the proxy's own, behind those of the agent that
 // the proxy has passed on. Its _meta says so: see [ProxyMeta]. In version 1 an update
-// that has no form there is left out.
+// that has no form there is left out. If it is called while a proxy of this process that
+// is nearer to the client handles an update of this one, and ctx is that of its hook, what
+// it sends comes behind that update, and Update does not wait; up to 256 may wait so.
 func (s *ProxySession) Update(ctx context.Context, u SessionUpdate) error {
 	return s.updates.send(ctx, s, u)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/goacp/acp/acpv1"
@@ -17,15 +18,78 @@ import (
 // maxEarlyUpdates bounds what a Session hook may send before the client knows the session.
 const maxEarlyUpdates = 256
 
-// proxyUpdates puts the updates of a session into the words of the hooks and back.
+// maxNestedUpdates bounds what hooks may send while they handle an update, which is sent behind it.
+const maxNestedUpdates = 256
+
+// proxyUpdates puts the updates of a session into the words of the hooks and back, and sends
+// them in order.
 type proxyUpdates struct {
-	mu    sync.Mutex
-	from  translate.FromV1
-	to    *translate.ToV1
-	buf   []byte
-	early []proxied // of the proxy's own, until the client knows the session
-	held  bool
-	own   acpv2.MessageID
+	turn sync.Mutex // held while one is sent, in which the hooks of proxies nearer to the client run
+
+	mu      sync.Mutex // a leaf
+	from    translate.FromV1
+	to      *translate.ToV1
+	buf     []byte
+	early   []proxied // of the proxy's own, until the client knows the session
+	held    bool
+	sending bool
+	nested  []proxied // of hooks that handle what is sent, and so must not wait for it
+	own     acpv2.MessageID
+}
+
+// nestedIn marks the context of what is sent: hooks that handle it may send more.
+type nestedIn struct{ u *proxyUpdates }
+
+// deliver sends updates in order: behind what is sent already and, if they are those of a hook
+// that handles what is sent, behind that, without waiting for it. encode is called with mu held.
+func (u *proxyUpdates) deliver(ctx context.Context, s *ProxySession, own bool, encode func() []proxied) (err error) {
+	if ctx.Value(nestedIn{u}) != nil {
+		u.mu.Lock()
+		if u.sending {
+			defer u.mu.Unlock()
+			u.nested, err = appendBounded(u.nested, encode(), maxNestedUpdates)
+			return err
+		}
+		u.mu.Unlock()
+	}
+	u.turn.Lock()
+	defer u.turn.Unlock()
+	u.mu.Lock()
+	list := encode()
+	if own && u.held {
+		defer u.mu.Unlock()
+		u.early, err = appendBounded(u.early, list, maxEarlyUpdates)
+		return err
+	}
+	u.mu.Unlock()
+	return u.sendAll(ctx, s, list)
+}
+
+// appendBounded appends updates that have to wait.
+func appendBounded(waiting, more []proxied, most int) ([]proxied, error) {
+	if len(waiting)+len(more) > most {
+		return waiting, fmt.Errorf("acp: a hook of a proxy has sent more than %d updates that must wait for it", most)
+	}
+	return append(waiting, more...), nil
+}
+
+// sendAll sends updates, and behind each what hooks have sent meanwhile. The caller holds turn.
+func (u *proxyUpdates) sendAll(ctx context.Context, s *ProxySession, list []proxied) (err error) {
+	inside := context.WithValue(ctx, nestedIn{u}, true)
+	for {
+		u.mu.Lock()
+		if len(u.nested) > 0 {
+			list = append(u.nested, list...)
+			u.nested = nil
+		}
+		if u.sending = len(list) > 0 && err == nil; !u.sending {
+			u.mu.Unlock()
+			return err
+		}
+		u.mu.Unlock()
+		err = s.node.up.notify(inside, list[0])
+		list = list[1:]
+	}
 }
 
 // v1 returns the state of what is sent in version 1. The caller holds mu.
@@ -46,13 +110,13 @@ func (u *proxyUpdates) hold(req *jsonrpc.Request, s *ProxySession) {
 	u.held = true
 	u.mu.Unlock()
 	req.AfterAnswer(func() {
+		u.turn.Lock()
+		defer u.turn.Unlock()
 		u.mu.Lock()
 		early := u.early
 		u.early, u.held = nil, false
-		for _, m := range early {
-			_ = s.node.up.notify(context.WithoutCancel(req.Context()), m)
-		}
 		u.mu.Unlock()
+		_ = u.sendAll(context.WithoutCancel(req.Context()), s, early) // the connection has ended
 	})
 }
 
@@ -68,30 +132,22 @@ func (u *proxyUpdates) send(ctx context.Context, s *ProxySession, v SessionUpdat
 	if s.ID() == "" {
 		return errors.New("acp: an update for a session that has no id yet: call next first")
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	list, err := u.encode(s, v)
-	if err != nil {
-		return err
-	}
-	for _, update := range list {
-		raw, err := s.node.ownUpdate(s.ID(), update)
-		if err != nil {
-			return err
-		}
-		m := proxied{method: acpv2.NotificationSessionUpdate.Name, params: &raw, session: string(s.ID())}
-		if u.held {
-			if len(u.early) >= maxEarlyUpdates {
-				return errors.New("acp: a Session hook has sent too many updates")
+	var failed error
+	err := u.deliver(ctx, s, true, func() (all []proxied) {
+		list, err := u.encode(s, v)
+		for _, update := range list {
+			var raw json.RawMessage
+			if raw, err = s.node.ownUpdate(s.ID(), update); err != nil {
+				break
 			}
-			u.early = append(u.early, m)
-			continue
+			all = append(all, proxied{method: acpv2.NotificationSessionUpdate.Name, params: &raw, session: string(s.ID())})
 		}
-		if err := s.node.up.notify(ctx, m); err != nil {
-			return err
+		if failed = err; err != nil {
+			return nil
 		}
-	}
-	return nil
+		return all
+	})
+	return errors.Join(failed, err)
 }
 
 // ownUpdate returns the params of an update of the proxy's own.
@@ -144,8 +200,8 @@ func (s *ProxySession) ownMessage() MessageID {
 	return s.updates.own
 }
 
-// update runs the Update hook, and remembers what the Permission hook has to know. What goes wrong there costs the client the update: a
-// hook may be there to remove something.
+// update runs the Update hook, and remembers what the Permission hook has to know. What goes
+// wrong there costs the client the update: a hook may be there to remove something.
 func (n *proxyNode) update(ctx context.Context, m proxied) error {
 	s := n.session(m.session)
 	if s == nil {
@@ -248,53 +304,60 @@ func (u *proxyUpdates) read(n *proxyNode, raw json.RawMessage) (v Update, meant 
 // pass sends what the hook has returned. original is what it was called with, and before
 // the encoding of said, which was in it.
 func (u *proxyUpdates) pass(ctx context.Context, s *ProxySession, m proxied, original *Update, said SessionUpdate, before []byte, v Update) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	n := s.node
 	if v.Update == nil {
 		n.log.Warn("acp: the Update hook of a proxy returned an update without content", "proxy", n.p.name())
 		return nil
 	}
-	after, err := v.Update.AppendJSON(u.buf[:0])
-	if err != nil {
-		_ = n.internal(m.method, err, nil)
-		return nil
-	}
-	u.buf = after
-	if cap(u.buf) > 64<<10 {
-		u.buf = nil
-	}
-	if v.Update == said && bytes.Equal(before, after) {
-		if original.V1 != nil {
-			_ = u.v1(s).Update(said) // what follows may depend on it
+	var failed error
+	var left bool
+	err := u.deliver(ctx, s, false, func() []proxied {
+		after, err := v.Update.AppendJSON(u.buf[:0])
+		if err != nil {
+			failed = err
+			return nil
 		}
-		return n.up.notify(ctx, m)
+		if u.buf = after; cap(u.buf) > 64<<10 {
+			u.buf = nil
+		}
+		if v.Update == said && bytes.Equal(before, after) {
+			if original.V1 != nil {
+				_ = u.v1(s).Update(said) // what follows may depend on it
+			}
+			return []proxied{m}
+		}
+		var all []proxied
+		all, failed = u.changed(s, m, original, v)
+		left = len(all) == 0 && failed == nil
+		return all
+	})
+	if failed != nil {
+		_ = n.internal(m.method, failed, nil)
 	}
-	list, err := u.encode(s, v.Update)
-	if err != nil {
-		_ = n.internal(m.method, err, nil)
-		return nil
-	}
-	if len(list) == 0 {
+	if left {
 		update := Update{Update: v.Update}
 		n.log.Warn("acp: a proxy left out an update that version 1 cannot say", "proxy", n.p.name(), "update", update.Kind())
 	}
+	return err
+}
+
+// changed returns the messages for an update that is not as it came. The caller holds mu.
+func (u *proxyUpdates) changed(s *ProxySession, m proxied, original *Update, v Update) (all []proxied, failed error) {
+	list, failed := u.encode(s, v.Update)
 	for _, update := range list {
 		if original.V1 != nil {
 			update = withoutMadeID(update, original)
 		}
 		params, err := withMember(m.raw(), "update", update)
 		if err != nil {
-			_ = n.internal(m.method, err, nil)
+			failed = err
 			continue
 		}
 		changed := m
 		changed.params, changed.checked = &params, false
-		if err := n.up.notify(ctx, changed); err != nil {
-			return err
-		}
+		all = append(all, changed)
 	}
-	return nil
+	return all, failed
 }
 
 // withoutMadeID removes the message id that a piece of a message got for the hook alone.
