@@ -66,7 +66,7 @@ func (n *proxyNode) initialize(ctx context.Context, m proxied) (json.RawMessage,
 
 // handshake runs the Initialize hook around the question to the successor.
 func (n *proxyNode) handshake(ctx context.Context, m proxied, in *ProxyInit, params json.RawMessage) (json.RawMessage, error) {
-	state := &proxyState{node: n, sessions: map[SessionID]*ProxySession{}}
+	state := newProxyState(n)
 	n.readRequest(in, params)
 	before := in.encodedRequest()
 	var result json.RawMessage

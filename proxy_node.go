@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"container/list"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,8 +41,12 @@ type proxyState struct {
 	appends atomic.Bool // the agent reports pieces of a command's output, as clientAppendsV1
 
 	mu       sync.Mutex
-	sessions map[SessionID]*ProxySession
-	order    []SessionID // the oldest first
+	sessions map[SessionID]*list.Element
+	order    list.List // of *ProxySession, used last in front
+}
+
+func newProxyState(n *proxyNode) *proxyState {
+	return &proxyState{node: n, sessions: map[SessionID]*list.Element{}}
 }
 
 func newProxyNode(p *Proxy, up, down proxyLink) *proxyNode {
@@ -50,7 +55,7 @@ func newProxyNode(p *Proxy, up, down proxyLink) *proxyNode {
 		n.log = faultlog.New()
 	}
 	n.mcp.node = n
-	n.state.Store(&proxyState{node: n, sessions: map[SessionID]*ProxySession{}})
+	n.state.Store(newProxyState(n))
 	return n
 }
 
@@ -82,25 +87,26 @@ func (n *proxyNode) session(id string) *ProxySession {
 	return n.state.Load().session(SessionID(id), nil)
 }
 
-// session returns a session, or enters s as it.
+// session returns a session, or enters s as it. Beyond the bound the one is forgotten that was
+// not used for longest.
 func (st *proxyState) session(id SessionID, s *ProxySession) *ProxySession {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	known := st.sessions[id]
-	if known != nil && s == nil {
-		return known
+	if known != nil {
+		st.order.MoveToFront(known)
+		if s != nil {
+			known.Value = s
+		}
+		return known.Value.(*ProxySession)
 	}
 	if s == nil {
 		s = &ProxySession{node: st.node, of: st, id: id}
 	}
-	if known == nil {
-		if len(st.order) >= maxProxySessions {
-			delete(st.sessions, st.order[0])
-			st.order = st.order[1:]
-		}
-		st.order = append(st.order, id)
+	if st.order.Len() >= maxProxySessions {
+		delete(st.sessions, st.order.Remove(st.order.Back()).(*ProxySession).ID())
 	}
-	st.sessions[id] = s
+	st.sessions[id] = st.order.PushFront(s)
 	return s
 }
 
@@ -108,18 +114,12 @@ func (st *proxyState) session(id SessionID, s *ProxySession) *ProxySession {
 func (st *proxyState) forget(id SessionID) *ProxySession {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	s := st.sessions[id]
-	if s == nil {
+	known := st.sessions[id]
+	if known == nil {
 		return nil
 	}
 	delete(st.sessions, id)
-	for i := range st.order {
-		if st.order[i] == id {
-			st.order = append(st.order[:i:i], st.order[i+1:]...)
-			break
-		}
-	}
-	return s
+	return st.order.Remove(known).(*ProxySession)
 }
 
 // mark adds to _meta that the proxy has sent it.
@@ -128,7 +128,7 @@ func (n *proxyNode) mark(meta json.RawMessage) json.RawMessage {
 	if len(meta) == 0 {
 		meta = json.RawMessage("{}")
 	}
-	if marked, err := withMember(meta, ProxyMeta, value); err == nil {
+	if marked, err := withMember(meta, ProxyMetaKey, value); err == nil {
 		return marked
 	}
 	return meta
