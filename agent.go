@@ -89,7 +89,7 @@ type Agent struct {
 	//
 	// Advertised: steering, the extension "_session/steering" of the most used agents.
 	// BusySteer advertises it, too.
-	Steer func(ctx context.Context, s *AgentSession, r *SteerRequest) (SteerOutcome, error)
+	Steer func(ctx context.Context, s *AgentSession, r *SteerMessage) (SteerOutcome, error)
 
 	// CancelGrace is how long a cancelled hook may take to return; 0 means 5 s.
 	CancelGrace time.Duration

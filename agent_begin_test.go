@@ -125,7 +125,7 @@ func TestInitialOptions(t *testing.T) {
 					t.Errorf("version %d, ahead %t, bridge %d: %s", agent, ahead, through, got)
 				}
 				var left []string
-				for _, o := range s.NotSet() {
+				for _, o := range s.RejectedOptions() {
 					left = append(left, string(o.ConfigID))
 					if o.Err == nil {
 						t.Errorf("%s: no reason", o.ConfigID)

@@ -99,8 +99,8 @@ func (c *AgentConn) steer(own *Turn) (t *Turn, accepted bool, err error) {
 	return nil, accepted, nil
 }
 
-// A SteerRequest is a message of the user for the turn that runs: see [Agent.Steer].
-type SteerRequest struct {
+// A SteerMessage is a message of the user for the turn that runs: see [Agent.Steer].
+type SteerMessage struct {
 	// Prompt is the message.
 	Prompt []ContentBlock
 	// Begin says that the agent is to begin a turn with the message if none runs.
@@ -131,7 +131,7 @@ func (c *AgentConn) steering(ctx context.Context, id SessionID, blocks []Content
 	if idle != nil && *idle != idlePromptRequired {
 		return nil, invalidParams("_meta.steering.idleBehavior", "unknown")
 	}
-	r := &SteerRequest{Prompt: blocks, Begin: idle == nil, Meta: meta}
+	r := &SteerMessage{Prompt: blocks, Begin: idle == nil, Meta: meta}
 	var outcome SteerOutcome
 	var err error
 	if hook := c.agent.Load().Steer; hook != nil {
@@ -153,7 +153,7 @@ func (c *AgentConn) steering(ctx context.Context, id SessionID, blocks []Content
 }
 
 // steerThrough calls the Steer hook.
-func (c *AgentConn) steerThrough(ctx context.Context, id SessionID, r *SteerRequest) (outcome SteerOutcome, err error) {
+func (c *AgentConn) steerThrough(ctx context.Context, id SessionID, r *SteerMessage) (outcome SteerOutcome, err error) {
 	s, err := c.sessionFor(ctx, id, r.Prompt)
 	if err != nil {
 		return "", err
@@ -166,7 +166,7 @@ func (c *AgentConn) steerThrough(ctx context.Context, id SessionID, r *SteerRequ
 }
 
 // steerTurn hands a message to the turn that runs, under BusySteer.
-func (c *AgentConn) steerTurn(ctx context.Context, id SessionID, r *SteerRequest) (_ SteerOutcome, err error) {
+func (c *AgentConn) steerTurn(ctx context.Context, id SessionID, r *SteerMessage) (_ SteerOutcome, err error) {
 	var begun *Turn
 	defer func() {
 		if begun == nil {

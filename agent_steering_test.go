@@ -183,12 +183,12 @@ func TestSteeringLeftOver(t *testing.T) {
 // TestSteeringHook: with the hook the agent decides. Without it and BusySteer nothing is advertised.
 func TestSteeringHook(t *testing.T) {
 	versions(t, func(t *testing.T, v int) {
-		var got *SteerRequest
+		var got *SteerMessage
 		said := json.RawMessage(`{"mine":[1]}`)
 		a := &Agent{
 			Prompt:     func(context.Context, *Turn) (StopReason, error) { return StopEndTurn, nil },
 			Initialize: func(context.Context, *AgentConn) (json.RawMessage, error) { return said, nil },
-			Steer: func(_ context.Context, s *AgentSession, r *SteerRequest) (SteerOutcome, error) {
+			Steer: func(_ context.Context, s *AgentSession, r *SteerMessage) (SteerOutcome, error) {
 				got = r
 				if blocksText(r.Prompt) == "bad" {
 					return "", errors.New("secret")

@@ -291,7 +291,7 @@ func (l *bridgeLink) mcp(ctx context.Context, m *MCPCall) (json.RawMessage, erro
 
 // steer passes a message for the turn that runs on to the agent. Its client learns of it from an update, if its version has
 // one for that, before it has the answer.
-func (l *bridgeLink) steer(ctx context.Context, s *AgentSession, r *SteerRequest) (SteerOutcome, error) {
+func (l *bridgeLink) steer(ctx context.Context, s *AgentSession, r *SteerMessage) (SteerOutcome, error) {
 	b := l.session(s.ID())
 	l.mu.Lock()
 	d := b.down

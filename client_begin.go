@@ -41,18 +41,18 @@ func (c *ClientConn) SessionOptions(ctx context.Context, q OptionsQuery) (*Optio
 	return p, c.explain(err)
 }
 
-// An OptionNotSet is an option that a session does not begin with as asked for.
-type OptionNotSet struct {
+// A RejectedOption is an option that a session does not begin with as asked for.
+type RejectedOption struct {
 	InitialOption
 	Err error // why
 }
 
-// NotSet returns the options of [SessionConfig.Options] that the session did not get when
+// RejectedOptions returns the options of [SessionConfig.Options] that the session did not get when
 // it was last opened. It may be called from any goroutine.
-func (s *ClientSession) NotSet() []OptionNotSet {
+func (s *ClientSession) RejectedOptions() []RejectedOption {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.notSet
+	return s.rejected
 }
 
 // initial returns the values that the request for a session has.
@@ -65,20 +65,20 @@ func (c *ClientConn) initial(cfg *SessionConfig) []InitialOption {
 
 // setRest sets the options that the agent has not taken with the request.
 func (s *ClientSession) setRest(ctx context.Context, cfg *SessionConfig) {
-	var left []OptionNotSet
+	var left []RejectedOption
 	if !cfg.asIs {
 		for _, o := range cfg.Options {
 			if hasValue(s.Options(), o.ConfigID, o.Value) {
 				continue
 			}
 			if err := s.SetOption(ctx, o.ConfigID, o.Value); err != nil {
-				left = append(left, OptionNotSet{o, err})
+				left = append(left, RejectedOption{o, err})
 			}
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.notSet = left
+	s.rejected = left
 }
 
 // ErrTruncated is wrapped by the error of [ClientConn.Load] if the agent had not sent all

@@ -33,7 +33,7 @@ type SessionConfig struct {
 	// Options are the values that options are to begin with. An agent that takes such
 	// values is sent them with the request; what it has not taken, and all of them if it
 	// does not, is set as [ClientSession.SetOption] does once the session is open. If that
-	// fails, the session is open all the same, and [ClientSession.NotSet] says why.
+	// fails, the session is open all the same, and [ClientSession.RejectedOptions] says why.
 	// Experimental.
 	Options []InitialOption
 	// Meta is _meta of the request: an object, or nil.

@@ -53,7 +53,7 @@ type ClientSession struct {
 	withdrawn time.Time // when all that were asked were last
 	steering  clientSteering
 	modesV1   clientModesV1
-	notSet    []OptionNotSet
+	rejected  []RejectedOption
 }
 
 // clientPrompts are the prompts of a session.

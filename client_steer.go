@@ -30,7 +30,7 @@ import (
 //
 // With an error the message was not taken, as far as is known, and should be kept:
 //
-//	SteerRefused(err)     nothing was done, also by a prompt that failed with it: send the
+//	IsSteerRefused(err)   nothing was done, also by a prompt that failed with it: send the
 //	                      message when the turn has ended
 //	ErrCancelled          the session was cancelled meanwhile, and nothing was done
 //	ErrOutcomeUnknown     there was no answer: let the user decide. That is so if ctx is
@@ -84,11 +84,11 @@ func (s *ClientSession) SteerRequest(ctx context.Context, req *acpv2.PromptReque
 	return outcome, err
 }
 
-// SteerRefused reports whether an error of [ClientSession.Steer], or of a prompt that was
+// IsSteerRefused reports whether an error of [ClientSession.Steer], or of a prompt that was
 // sent while a turn ran, says that the agent has done nothing with the message: that it is
 // busy, or that the request does not suit it. The message can be sent when the turn has
 // ended.
-func SteerRefused(err error) bool {
+func IsSteerRefused(err error) bool {
 	said, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok {
 		return false

@@ -112,8 +112,8 @@ func TestSteerOutcomes(t *testing.T) {
 						a.refuse(f, tc.code, tc.data)
 					}
 					outcome, err := got()
-					if outcome != tc.want || (err != nil) != tc.err || SteerRefused(err) != tc.refused {
-						t.Errorf("%q, %v (refused: %v)", outcome, err, SteerRefused(err))
+					if outcome != tc.want || (err != nil) != tc.err || IsSteerRefused(err) != tc.refused {
+						t.Errorf("%q, %v (refused: %v)", outcome, err, IsSteerRefused(err))
 					}
 					if diff := cmp.Diff(tc.seen, seen()); diff != "" {
 						t.Error(diff)
@@ -253,7 +253,7 @@ func TestSteerUnanswered(t *testing.T) {
 				a.silent()
 				a.endTurn(version, turn)
 				began := time.Now()
-				if _, err := got(); !errors.Is(err, ErrOutcomeUnknown) || SteerRefused(err) {
+				if _, err := got(); !errors.Is(err, ErrOutcomeUnknown) || IsSteerRefused(err) {
 					t.Error(err)
 				}
 				if took := time.Since(began); took != s.conn.client.CancelGrace { // in the bubble's time
@@ -352,7 +352,7 @@ func TestSteerCancelled(t *testing.T) {
 			a.next("session/cancel")
 			a.endTurn(version, turn)
 			a.answer(f, `{"outcome":"promptRequired"}`)
-			if outcome, err := got(); outcome != "" || !errors.Is(err, ErrCancelled) || SteerRefused(err) {
+			if outcome, err := got(); outcome != "" || !errors.Is(err, ErrCancelled) || IsSteerRefused(err) {
 				t.Errorf("%q, %v", outcome, err)
 			}
 		})
@@ -404,7 +404,7 @@ func TestSteerGoose(t *testing.T) {
 					a.refuse(f, jsonrpc.CodeInvalidParams, data)
 				}
 			}
-			if outcome, err := got(); outcome != tc.want || SteerRefused(err) != tc.refused || (err != nil) != tc.refused {
+			if outcome, err := got(); outcome != tc.want || IsSteerRefused(err) != tc.refused || (err != nil) != tc.refused {
 				t.Errorf("%v: %q, %v", tc.answers, outcome, err)
 			}
 			a.silent()
@@ -417,7 +417,7 @@ func TestSteerGoose(t *testing.T) {
 		}
 		second := s.Prompt(t.Context(), Text("more"))
 		a.refuse(a.next("session/prompt"), jsonrpc.CodeInvalidParams, `"session already has an active run"`)
-		if _, err := second.Wait(); !SteerRefused(err) {
+		if _, err := second.Wait(); !IsSteerRefused(err) {
 			t.Errorf("a second prompt: %v", err)
 		}
 		run(a, `null`)

@@ -55,8 +55,8 @@ type Conductor struct {
 
 	// Trace, if set, is called with each message that passes from one component to the
 	// next, without envelopes and in the order in which each component sends. It is called
-	// on the way of the message and must be quick.
-	Trace func(Hop)
+	// on the way of the message, concurrently with others, and must be quick.
+	Trace func(ChainMessage)
 
 	// Stderr gets what those commands among the components write to their standard error
 	// that have no Stderr of their own, each line behind the component's name in
@@ -87,15 +87,16 @@ type Component struct {
 	Proxy *Proxy
 }
 
-// A Hop is a message that has passed from one component of a chain to the next. It must not
-// be changed.
-type Hop struct {
+// A ChainMessage is a message that passes from one component of a chain to the next. Params,
+// Result and Err are valid until [Conductor.Trace] returns and must not be changed: what is to
+// be kept has to be copied.
+type ChainMessage struct {
 	Time     time.Time
 	From, To string // names of components; the client's is "client"
 	// FromAt and ToAt are their places in the chain: the client's is 0, the first
 	// proxy's 1, the agent's the last.
 	FromAt, ToAt int
-	Kind         HopKind
+	Kind         ChainMessageKind
 	// ID is shared by a request and its response, and by no other request of the chain.
 	// It is 0 for notifications. It is not the id on any connection.
 	ID      int64
@@ -106,24 +107,24 @@ type Hop struct {
 	Err     error           // of responses: a *jsonrpc.Error unless the request came to nothing
 }
 
-// A HopKind says what sort of message a [Hop] is.
-type HopKind uint8
+// A ChainMessageKind says what sort of message a [ChainMessage] is.
+type ChainMessageKind uint8
 
 // Kinds of hops.
 const (
-	HopRequest HopKind = iota + 1
-	HopResponse
-	HopNotification
+	ChainRequest ChainMessageKind = iota + 1
+	ChainResponse
+	ChainNotification
 )
 
 // String returns "request", "response" or "notification".
-func (k HopKind) String() string {
+func (k ChainMessageKind) String() string {
 	switch k {
-	case HopRequest:
+	case ChainRequest:
 		return "request"
-	case HopResponse:
+	case ChainResponse:
 		return "response"
-	case HopNotification:
+	case ChainNotification:
 		return "notification"
 	}
 	return ""

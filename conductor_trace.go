@@ -21,8 +21,8 @@ type tracedLink struct {
 }
 
 // hop returns a message of the link.
-func (l *tracedLink) hop(kind HopKind, m *proxied) Hop {
-	return Hop{
+func (l *tracedLink) hop(kind ChainMessageKind, m *proxied) ChainMessage {
+	return ChainMessage{
 		Time: time.Now(), From: l.run.place(l.from), To: l.run.place(l.to), FromAt: l.from, ToAt: l.to,
 		Kind: kind, Method: m.method, Session: SessionID(m.session),
 	}
@@ -37,11 +37,11 @@ func (run *chainRun) place(i int) string {
 }
 
 func (l *tracedLink) request(ctx context.Context, m proxied) (json.RawMessage, error) {
-	h := l.hop(HopRequest, &m)
+	h := l.hop(ChainRequest, &m)
 	h.ID, h.Params = l.run.ids.Add(1), m.raw()
 	l.run.c.Trace(h)
 	res, err := l.link.request(ctx, m)
-	back := l.hop(HopResponse, &m)
+	back := l.hop(ChainResponse, &m)
 	back.ID, back.Result, back.Err = h.ID, res, err
 	back.From, back.To, back.FromAt, back.ToAt = h.To, h.From, h.ToAt, h.FromAt
 	l.run.c.Trace(back)
@@ -49,7 +49,7 @@ func (l *tracedLink) request(ctx context.Context, m proxied) (json.RawMessage, e
 }
 
 func (l *tracedLink) notify(ctx context.Context, m proxied) error {
-	h := l.hop(HopNotification, &m)
+	h := l.hop(ChainNotification, &m)
 	h.Params = m.raw()
 	l.run.c.Trace(h)
 	return l.link.notify(ctx, m)

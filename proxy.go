@@ -89,7 +89,7 @@ type Proxy struct {
 	// declared to the agent in place of the server, and what is called when the session is
 	// closed or the chain ends. acphttp.MCPBridge has such a function. Without it, or if
 	// it fails, sessions of such agents do not have the servers in MCP.
-	BridgeMCP func(ctx context.Context, b *ProxyBridge) (server MCPServer, stop func(), err error)
+	BridgeMCP func(ctx context.Context, b *MCPBridgeRequest) (server MCPServer, stop func(), err error)
 
 	// Logger gets what goes wrong, without payload. If it is nil, errors and panics of
 	// hooks go to [slog.Default].
@@ -145,8 +145,8 @@ type ProxyMCP struct {
 	Handle func(ctx context.Context, call *MCPCall) (json.RawMessage, error)
 }
 
-// A ProxyBridge is what [Proxy.BridgeMCP] is asked for.
-type ProxyBridge struct {
+// An MCPBridgeRequest is what [Proxy.BridgeMCP] is asked for.
+type MCPBridgeRequest struct {
 	// Name is the server's name in the session.
 	Name string
 	// HTTP and Stdio say which transports of MCP servers the agent takes.

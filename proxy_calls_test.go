@@ -178,7 +178,7 @@ func TestProxySessionFails(t *testing.T) {
 			bridged, stopped := 0, 0
 			r := hookedRig(t, 1, &Proxy{
 				MCP: []ProxyMCP{{Name: "tools"}},
-				BridgeMCP: func(context.Context, *ProxyBridge) (MCPServer, func(), error) {
+				BridgeMCP: func(context.Context, *MCPBridgeRequest) (MCPServer, func(), error) {
 					bridged++
 					return &MCPServerStdio{Name: "tools", Command: "/tools"}, func() { stopped++ }, nil
 				},

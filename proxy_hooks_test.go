@@ -73,7 +73,7 @@ func TestProxyHooksChange(t *testing.T) {
 			r.agent.answer(f, `{"sessionId":"s","n":1e2}`)
 			r.client.response(id, `{"sessionId":"s","n":1e2}`)
 			early := r.client.expect("session/update", "")
-			if !strings.Contains(string(early.Params), ProxyMeta) || !strings.Contains(string(early.Params), `"changer"`) {
+			if !strings.Contains(string(early.Params), ProxyMetaKey) || !strings.Contains(string(early.Params), `"changer"`) {
 				t.Errorf("an update of a proxy: %s", early.Params)
 			}
 			id = r.client.call("session/prompt", `{"sessionId":"s","prompt":[{"type":"text","text":"one"}],"n":1e2,"_meta":{"k":1.0}}`)
@@ -200,7 +200,7 @@ func TestProxyOwnPrompt(t *testing.T) {
 	id := r.client.call("session/prompt", `{"sessionId":"s","prompt":[]}`)
 	r.agent.answer(r.agent.expect("session/prompt", ""), `{"stopReason":"end_turn"}`)
 	f := r.agent.expect("session/prompt", "")
-	if !strings.Contains(string(f.Params), `"_meta":{"`+ProxyMeta+`":{"proxy":"asker"}}`) {
+	if !strings.Contains(string(f.Params), `"_meta":{"`+ProxyMetaKey+`":{"proxy":"asker"}}`) {
 		t.Errorf("the proxy's prompt is %s", f.Params)
 	}
 	r.agent.notify("session/update", `{"sessionId":"s","n":1}`)
@@ -468,7 +468,7 @@ func TestConductorVersions(t *testing.T) {
 func TestConductorTraces(t *testing.T) {
 	var hops []string
 	r := hookedRig(t, 1, &Proxy{Name: "p"}, func(c *Conductor) {
-		c.Trace = func(h Hop) {
+		c.Trace = func(h ChainMessage) {
 			hops = append(hops, fmt.Sprintf("%s %s>%s %d>%d #%d %s %s %s%s", h.Kind, h.From, h.To, h.FromAt, h.ToAt, h.ID, h.Method, h.Session, h.Params, h.Result))
 		}
 	})

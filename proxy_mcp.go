@@ -128,7 +128,7 @@ func (s *proxyServers) declare(
 	return withMember(params, "mcpServers", raw)
 }
 
-// proxyMCPCall is the function Call of a [ProxyBridge].
+// proxyMCPCall is the function Call of an [MCPBridgeRequest].
 type proxyMCPCall = func(
 	ctx context.Context, method string, params json.RawMessage, note func(string, json.RawMessage),
 ) (json.RawMessage, error)
@@ -148,7 +148,7 @@ func (s *proxyServers) bridge(ctx context.Context, declared *proxyDeclared, name
 		}
 		return call(ctx, method, params, note)
 	}
-	server, stop, err := n.p.BridgeMCP(ctx, &ProxyBridge{Name: name, HTTP: s.http, Stdio: s.stdio, Call: whole})
+	server, stop, err := n.p.BridgeMCP(ctx, &MCPBridgeRequest{Name: name, HTTP: s.http, Stdio: s.stdio, Call: whole})
 	if stop != nil {
 		declared.stop = append(declared.stop, stop)
 	}

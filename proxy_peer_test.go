@@ -263,7 +263,7 @@ type saidLine struct {
 	id      string
 	method  string
 	params  string // or the result
-	kind    HopKind
+	kind    ChainMessageKind
 }
 
 // readTranscript reads the lines of a golden transcript.
@@ -283,12 +283,12 @@ func readTranscript(t *testing.T, data []byte) (list []saidLine) {
 			s.id, text, _ = strings.Cut(text[2:], " ")
 		}
 		s.method, text, _ = strings.Cut(text, " ")
-		s.kind = HopNotification
+		s.kind = ChainNotification
 		if s.id != "" {
-			s.kind = HopRequest
+			s.kind = ChainRequest
 		}
 		if result, ok := strings.CutPrefix(text, "= "); ok {
-			s.kind, text = HopResponse, result
+			s.kind, text = ChainResponse, result
 		}
 		s.params = text
 		if text != "" && !json.Valid([]byte(text)) {
@@ -309,16 +309,16 @@ func (r *proxyRig) play(list []saidLine) {
 			from, to = to, from
 		}
 		switch s.kind {
-		case HopNotification:
+		case ChainNotification:
 			if s.method == "$/cancel_request" {
 				continue
 			}
 			from.notify(s.method, s.params)
 			to.expect(s.method, s.params)
-		case HopRequest:
+		case ChainRequest:
 			calls[s.id] = from.call(s.method, s.params)
 			asked[s.id] = to.expect(s.method, s.params)
-		case HopResponse:
+		case ChainResponse:
 			f, ok := asked[s.id]
 			if !ok {
 				continue

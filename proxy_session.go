@@ -174,12 +174,12 @@ type ProxyPermission struct {
 // them.
 func (q *ProxyPermission) Raw() json.RawMessage { return q.raw }
 
-// ProxyMeta is the member of _meta that marks what a proxy has sent of its own: its value
+// ProxyMetaKey is the member of _meta that marks what a proxy has sent of its own: its value
 // is an object with the member proxy, the name of the proxy.
-const ProxyMeta = "github.com/goacp/acp/proxy"
+const ProxyMetaKey = "github.com/goacp/acp/proxy"
 
 // Update sends the client an update of the proxy's own, behind those of the agent that
-// the proxy has passed on. Its _meta says so: see [ProxyMeta]. In version 1 an update
+// the proxy has passed on. Its _meta says so: see [ProxyMetaKey]. In version 1 an update
 // that has no form there is left out. If it is called while a proxy of this process that
 // is nearer to the client handles an update of this one, and ctx is that of its hook, what
 // it sends comes behind that update, and Update does not wait; up to 256 may wait so.
@@ -188,7 +188,7 @@ func (s *ProxySession) Update(ctx context.Context, u SessionUpdate) error {
 }
 
 // Prompt sends the agent a prompt of the proxy's own, whose _meta says so: see
-// [ProxyMeta]. The client sees the updates of its turn, as the Update hook lets it. In
+// [ProxyMetaKey]. The client sees the updates of its turn, as the Update hook lets it. In
 // version 1 Prompt returns at the end of the turn, and returns why it ended. In version
 // 2 it returns when the agent has taken the prompt, without a reason; states tell the
 // rest. Called in a Prompt hook before next, its turn comes before the client's.
@@ -214,7 +214,7 @@ func (s *ProxySession) Cancel(ctx context.Context) error {
 // Call sends a request of the proxy's own and waits for its answer. params and result are
 // encoded and decoded as package jsonrpc does, in the version of the chain; a nil result
 // is not decoded. If ctx is done, the peer is asked to cancel and Call waits for its
-// answer. Nothing is marked: see [ProxyMeta].
+// answer. Nothing is marked: see [ProxyMetaKey].
 func (s *ProxySession) Call(ctx context.Context, to ProxyDirection, method string, params, result any) error {
 	raw, err := json.Marshal(params)
 	if err != nil {

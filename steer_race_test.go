@@ -171,7 +171,7 @@ func deliver(ctx context.Context, s *ClientSession, turn *Reply, text string) (S
 	if err == nil && (outcome == SteerPromptRequired || outcome == SteerQueued) {
 		_, err = s.Prompt(ctx, Text(text)).Wait()
 	}
-	if SteerRefused(err) {
+	if IsSteerRefused(err) {
 		<-turn.Done()
 		_, err = s.Prompt(ctx, Text(text)).Wait()
 	}

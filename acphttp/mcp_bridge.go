@@ -43,7 +43,7 @@ type MCPBridge struct {
 }
 
 // Bridge implements [acp.Proxy.BridgeMCP].
-func (m *MCPBridge) Bridge(ctx context.Context, b *acp.ProxyBridge) (acp.MCPServer, func(), error) {
+func (m *MCPBridge) Bridge(ctx context.Context, b *acp.MCPBridgeRequest) (acp.MCPServer, func(), error) {
 	if !b.HTTP && (!b.Stdio || len(m.Connect) == 0) {
 		return nil, nil, errors.New("acphttp: the agent takes MCP servers neither over HTTP nor through a program that is known")
 	}
@@ -75,7 +75,7 @@ func (m *MCPBridge) Bridge(ctx context.Context, b *acp.ProxyBridge) (acp.MCPServ
 
 // bridgedMCP is one server.
 type bridgedMCP struct {
-	b      *acp.ProxyBridge
+	b      *acp.MCPBridgeRequest
 	secret string
 	free   chan struct{} // filled by requests that run
 }

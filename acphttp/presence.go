@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// An Attendance says whether the client of a connection of a [Server] reads: whether it has a request or a WebSocket
+// A Presence says whether the client of a connection of a [Server] reads: whether it has a request or a WebSocket
 // open. A client that was killed has none, but its connection lives on until [Limits.IdleTimeout], so that a client
-// whose network failed can come back to it. It is safe for concurrent use. A nil Attendance is that of a client that
+// whose network failed can come back to it. It is safe for concurrent use. A nil Presence is that of a client that
 // is always there.
-type Attendance struct{ c *conn }
+type Presence struct{ c *conn }
 
-type attendanceKey struct{}
+type presenceKey struct{}
 
-// AttendanceOf returns the attendance of the client to which a context in [Server.Serve] belongs; nil if a Server did
+// PresenceOf returns the presence of the client to which a context in [Server.Serve] belongs; nil if a Server did
 // not give it the context.
-func AttendanceOf(ctx context.Context) *Attendance {
-	a, _ := ctx.Value(attendanceKey{}).(*Attendance)
+func PresenceOf(ctx context.Context) *Presence {
+	a, _ := ctx.Value(presenceKey{}).(*Presence)
 	return a
 }
 
 // awayGrace is how long a client may have nothing open and still be there: it may be between two requests.
 const awayGrace = 5 * time.Second
 
-// Attended reports whether the client is there: whether it has something open, or had until a few seconds ago.
-func (a *Attendance) Attended() bool {
+// Present reports whether the client is there: whether it has something open, or had until a few seconds ago.
+func (a *Presence) Present() bool {
 	if a == nil {
 		return true
 	}
@@ -34,9 +34,9 @@ func (a *Attendance) Attended() bool {
 	return !a.c.attends.away
 }
 
-// Notify calls changed, in goroutines of the connection, whenever Attended may have changed, until stop is called or
+// Notify calls changed, in goroutines of the connection, whenever Present may have changed, until stop is called or
 // the connection ends. A call may come after stop has returned. Neither waits for changed.
-func (a *Attendance) Notify(changed func()) (stop func()) {
+func (a *Presence) Notify(changed func()) (stop func()) {
 	if a == nil {
 		return func() {}
 	}

@@ -17,9 +17,9 @@ import (
 // there again when it comes back.
 func TestAttendance(t *testing.T) {
 	agent := remotetest.Counting(t)
-	var a *acphttp.Attendance
+	var a *acphttp.Presence
 	s := &acphttp.Server{Serve: func(ctx context.Context, tr acp.Transport) error {
-		a = acphttp.AttendanceOf(ctx)
+		a = acphttp.PresenceOf(ctx)
 		return agent.Serve(ctx, tr)
 	}}
 	inBubble(t, s, func(t *testing.T, c *rawClient) {
@@ -29,8 +29,8 @@ func TestAttendance(t *testing.T) {
 		is := func(when string, there bool, n int32) {
 			t.Helper()
 			synctest.Wait()
-			if a.Attended() != there || changes.Load() != n {
-				t.Errorf("%s: attended %v, %d changes", when, a.Attended(), changes.Load())
+			if a.Present() != there || changes.Load() != n {
+				t.Errorf("%s: attended %v, %d changes", when, a.Present(), changes.Load())
 			}
 		}
 		is("at first", true, 0)
@@ -52,7 +52,7 @@ func TestAttendance(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		is("killed again, and nobody wants to know", false, 2)
 	})
-	if none := acphttp.AttendanceOf(t.Context()); !none.Attended() {
+	if none := acphttp.PresenceOf(t.Context()); !none.Present() {
 		t.Error("a client that is elsewhere is not there")
 	} else {
 		none.Notify(nil)()

@@ -322,7 +322,7 @@ func (s *Server) serve(c *conn, t acp.Transport) {
 		}
 	}()
 	ctx := context.WithValue(c.ctx, principalKey{}, c.principal)
-	ctx = context.WithValue(ctx, attendanceKey{}, &Attendance{c})
+	ctx = context.WithValue(ctx, presenceKey{}, &Presence{c})
 	err := s.Serve(ctx, t)
 	if err != nil && c.ctx.Err() == nil && !errors.Is(err, os.ErrClosed) && !errors.Is(err, io.EOF) {
 		s.log().Info("acphttp: a connection failed", "error", err)

@@ -469,7 +469,7 @@ func (r *reader) response(f Frame, e *envelope) {
 			reason = fe.Error()
 		} else if cl.reply = we; cl.verbose {
 			d.Seek(e.error)
-			cl.reply = &RawError{Said: we, Text: d.RawCopy()}
+			cl.reply = &RawError{Err: we, Text: d.RawCopy()}
 		}
 	default:
 		reason = "neither result nor error"

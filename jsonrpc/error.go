@@ -89,15 +89,15 @@ func (e *Error) Error() string {
 // [KeepError]. A handler that returns it answers with that text,
 // unchanged. errors.As finds the [*Error] in it.
 type RawError struct {
-	Said *Error
+	Err  *Error
 	Text json.RawMessage // the error object; must not be changed
 }
 
 // Error returns that of the peer's error.
-func (e *RawError) Error() string { return e.Said.Error() }
+func (e *RawError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the peer's error.
-func (e *RawError) Unwrap() error { return e.Said }
+func (e *RawError) Unwrap() error { return e.Err }
 
 // said reports whether an error is what the peer answered.
 func said(err error) bool {

@@ -255,7 +255,7 @@ func (c *Conn) outcome(e *entry, res any, err error) (m message) {
 	}
 	if err != nil {
 		m.kind, m.value, m.err = messageError, nil, c.wireError(e, err)
-		if raw := (*RawError)(nil); errors.As(err, &raw) && raw != nil && raw.Said == m.err {
+		if raw := (*RawError)(nil); errors.As(err, &raw) && raw != nil && raw.Err == m.err {
 			m.value = raw.Text
 		}
 	}

@@ -201,14 +201,14 @@ func (p *present) count(id string) (n int) {
 	return n
 }
 
-// A seat says whether a client is there to read, and when that has changed: an [acphttp.Attendance].
+// A seat says whether a client is there to read, and when that has changed: an [acphttp.Presence].
 type seat interface {
-	Attended() bool
+	Present() bool
 	Notify(changed func()) (stop func())
 }
 
 // attended reports whether the client is there to read.
-func (w *watcher) attended() bool { return w.seat == nil || w.seat.Attended() }
+func (w *watcher) attended() bool { return w.seat == nil || w.seat.Present() }
 
 // all returns how many clients are attached to sessions.
 func (p *present) all() (n int) {

@@ -204,7 +204,7 @@ func TestCrowd(t *testing.T) {
 // A fakeSeat is the attendance of a client.
 type fakeSeat struct{ away atomic.Bool }
 
-func (s *fakeSeat) Attended() bool              { return !s.away.Load() }
+func (s *fakeSeat) Present() bool               { return !s.away.Load() }
 func (s *fakeSeat) Notify(func()) (stop func()) { return func() {} }
 
 // TestKilledIsAway: a client that was killed does not count as here while its connection lives on, and sees itself.

@@ -28,7 +28,7 @@ const methodSteering = "_session/steering"
 
 // steer has the agent of a session take a message into the turn that runs, as far as it can. Otherwise the client is answered
 // as if there was no such method: it sends a prompt, which the gateway queues.
-func (g *Gateway) steer(ctx context.Context, as *acp.AgentSession, r *acp.SteerRequest) (acp.SteerOutcome, error) {
+func (g *Gateway) steer(ctx context.Context, as *acp.AgentSession, r *acp.SteerMessage) (acp.SteerOutcome, error) {
 	w, ok := as.Value.(*watcher)
 	if !ok {
 		return "", errDamaged
@@ -57,7 +57,7 @@ func (g *Gateway) steer(ctx context.Context, as *acp.AgentSession, r *acp.SteerR
 		forget()
 	}
 	switch {
-	case isMoving(err), errors.Is(err, jsonrpc.ErrMethodNotFound), acp.SteerRefused(err), err == nil && outcome == acp.SteerQueued:
+	case isMoving(err), errors.Is(err, jsonrpc.ErrMethodNotFound), acp.IsSteerRefused(err), err == nil && outcome == acp.SteerQueued:
 		w.paid.Store(true)
 		return "", jsonrpc.MethodNotFound(methodSteering)
 	case err != nil:

@@ -184,7 +184,7 @@ func TestSteerEchoed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			goOn := make(chan struct{})
 			agent := talking(goOn)
-			agent.Steer = func(ctx context.Context, s *acp.AgentSession, _ *acp.SteerRequest) (acp.SteerOutcome, error) {
+			agent.Steer = func(ctx context.Context, s *acp.AgentSession, _ *acp.SteerMessage) (acp.SteerOutcome, error) {
 				for _, text := range append(slices.Clone(c.says), said(`{"type":"text","text":"heard"}`)) {
 					params := json.RawMessage(fmt.Sprintf(`{"sessionId":%q,"update":%s}`, s.ID(), text))
 					if err := s.Conn().Conn().Notify(ctx, "session/update", params); err != nil {

@@ -128,7 +128,7 @@ type ownTurn struct {
 func (g *Gateway) watch(p place, id string, as *acp.AgentSession, who Who, after uint64, pos *position, forget func()) (w *watcher, start func(), err error) {
 	w = &watcher{
 		g: g, id: id, session: as, who: who, over: make(chan struct{}), key: newID(""), at: p, moved: make(chan struct{}), pos: pos, forgets: forget,
-		asked: make(map[*ask]bool), sent: after, seat: acphttp.AttendanceOf(as.Context()),
+		asked: make(map[*ask]bool), sent: after, seat: acphttp.PresenceOf(as.Context()),
 	}
 	w.ctx, w.cancel = context.WithCancel(as.Context())
 	pos.ends, pos.stopper = w.told, w.stopper

@@ -269,17 +269,17 @@ func (o *Options) trace(c *acp.Conductor) (close func(), err error) {
 		rec = trace.NewRecorder(io.Discard, opts)
 		end = rec.Close
 	}
-	var to []func(acp.Hop)
+	var to []func(acp.ChainMessage)
 	if rec != nil {
 		to = append(to, hop.Recorder(rec, len(c.Proxies)+1))
 	}
 	if o.Debug {
-		to = append(to, func(h acp.Hop) {
+		to = append(to, func(h acp.ChainMessage) {
 			note(fmt.Sprintf("%s -> %s: %s %s", h.From, h.To, h.Kind, h.Method))
 		})
 	}
 	if len(to) > 0 {
-		c.Trace = func(h acp.Hop) {
+		c.Trace = func(h acp.ChainMessage) {
 			for _, f := range to {
 				f(h)
 			}

@@ -125,7 +125,7 @@ func (t *turn) steer(ctx context.Context, blocks []acp.ContentBlock) (has bool, 
 	}
 	outcome, err := t.session.Steer(ctx, blocks...)
 	switch {
-	case acp.SteerRefused(err): // the prompt waits for its turn
+	case acp.IsSteerRefused(err): // the prompt waits for its turn
 		return false, nil
 	case err != nil:
 		return false, err

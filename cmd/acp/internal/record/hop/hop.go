@@ -54,7 +54,7 @@ func Answer(id int64, result json.RawMessage, err error) []byte {
 }
 
 // Recorder returns what a conductor's Trace can be: it records to rec. last is the place of the agent.
-func Recorder(rec *trace.Recorder, last int) func(acp.Hop) {
+func Recorder(rec *trace.Recorder, last int) func(acp.ChainMessage) {
 	name := func(at int, name string) string {
 		switch at {
 		case 0:
@@ -64,7 +64,7 @@ func Recorder(rec *trace.Recorder, last int) func(acp.Hop) {
 		}
 		return name
 	}
-	return func(h acp.Hop) {
+	return func(h acp.ChainMessage) {
 		r := trace.Record{Kind: trace.Frame, Dir: trace.ToAgent, At: h.Time.Sub(rec.Started())}
 		from, to := name(h.FromAt, h.From), name(h.ToAt, h.To)
 		r.Hop = trace.Hop{Client: from, Agent: to}
@@ -72,9 +72,9 @@ func Recorder(rec *trace.Recorder, last int) func(acp.Hop) {
 			r.Dir, r.Hop = trace.ToClient, trace.Hop{Client: to, Agent: from}
 		}
 		switch h.Kind {
-		case acp.HopRequest:
+		case acp.ChainRequest:
 			r.Data = Request(h.ID, h.Method, h.Params)
-		case acp.HopNotification:
+		case acp.ChainNotification:
 			r.Data = Request(0, h.Method, h.Params)
 		default:
 			r.Data = Answer(h.ID, h.Result, h.Err)

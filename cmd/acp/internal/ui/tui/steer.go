@@ -81,7 +81,7 @@ func (m *model) wasSteered(msg steeredMsg) tea.Cmd {
 	}
 	m.show(nil)
 	switch {
-	case acp.SteerRefused(msg.err):
+	case acp.IsSteerRefused(msg.err):
 		return m.hold(msg.text)
 	case errors.Is(msg.err, acp.ErrCancelled):
 		m.arrives(msg.text)

@@ -297,7 +297,7 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	for _, r := range msg.remarks {
 		m.say(r, false)
 	}
-	if msg.behind && m.phase == ready && acp.SteerRefused(msg.err) {
+	if msg.behind && m.phase == ready && acp.IsSteerRefused(msg.err) {
 		return m.hold(msg.text)
 	}
 	var cmds []tea.Cmd
