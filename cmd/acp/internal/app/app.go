@@ -63,6 +63,8 @@ type App struct {
 	// once, until forget is called. Nil if the program is not interrupted.
 	Farewell func(func()) (forget func())
 
+	choices choices
+
 	settings once[*config.Config]
 	stored   once[*store.Store]
 	policy   once[*acphost.Policy]
@@ -130,7 +132,7 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front backend.Fronte
 		Cwd:   a.Cwd, Roots: a.Roots,
 		MCP: servers, Policy: policy, Store: kept, By: a.By, Front: logged(front, a.logger(), agent.Name),
 		Returns: a.Returns, Connect: cfg.Timeouts.Connect, Slow: cfg.Timeouts.Slow,
-		Logger: a.logger(), Environ: a.Keys(cfg).Environ(),
+		Logger: a.logger(), Environ: a.Keys(cfg).Environ(), Choices: a.choicesFor(agent),
 	}
 	hc.Memory = Memory(cfg)
 	if agent.Builtin {

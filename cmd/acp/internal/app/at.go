@@ -69,7 +69,7 @@ func (a *App) notHere() error {
 		return exitcode.Errorf(exitcode.Usage, "--proxy does not reach an agent in a gateway: start the gateway with it, or set agents.NAME.proxies there")
 	}
 	for _, flag := range []string{"model.use", "model.effort"} {
-		if a.Flags[flag] != nil {
+		if a.Flags[flag] != nil && (flag != "model.use" || a.chosenModel() == "") {
 			return exitcode.Errorf(exitcode.Usage, "--model and --effort do not reach an agent in a gateway: set the model in the settings, or by an option of the session")
 		}
 	}

@@ -162,7 +162,8 @@ func (a *App) ProxyFlag(f *pflag.FlagSet) {
 // ownModel refuses the flags that choose a model for an agent that does not follow them.
 func (a *App) ownModel(agent roster.Agent) error {
 	for _, flag := range []string{"model", "effort"} {
-		if a.Flags[map[string]string{"model": "model.use", "effort": "model.effort"}[flag]] != nil && !agent.Builtin {
+		given := a.Flags[map[string]string{"model": "model.use", "effort": "model.effort"}[flag]] != nil
+		if given && !agent.Builtin && (flag != "model" || a.chosenModel() == "") {
 			return fmt.Errorf("--%s is for the built-in agent; the model of %s is one of its own options", flag, agent.Name)
 		}
 	}

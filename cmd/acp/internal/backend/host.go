@@ -30,6 +30,7 @@ type Config struct {
 	Cwd     string             // of sessions, absolute
 	Roots   []string           // further directories, absolute
 	MCP     []mcp.Server       // of each session
+	Choices *Choices           // for the options of sessions; nil for none
 	// MCPConnect is the command that connects agents to HTTP servers: see [mcp.Options]. Empty
 	// means this program.
 	MCPConnect []string

@@ -51,6 +51,7 @@ type Session struct {
 	pieces    pieces
 	cancelled int      // how many of them the user has cancelled
 	unbegun   []string // names of prompts that have not begun at a gateway
+	unset     []error  // see Unset
 	watched
 }
 
@@ -114,12 +115,14 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID, kept store
 		return nil, 0, err
 	}
 	if id == "" {
+		begun := h.begin(ctx, l, "", &cfg)
 		cs, err := l.conn.NewSession(ctx, cfg)
 		if err != nil {
 			return nil, 0, err
 		}
 		s := h.session(cs)
 		s.opened(cs, cfg.Cwd)
+		s.choose(ctx, cs, begun)
 		s.journal.sync()
 		return s, acp.RestoredNew, nil
 	}
@@ -134,6 +137,7 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID, kept store
 		old.mu.Unlock()
 	}
 	cfg.Replay = isNew && old.Snapshot().Len() == 0 // otherwise it is known
+	begun := h.begin(ctx, l, id, &cfg)
 	cs, how, err := l.conn.Restore(ctx, id, cfg)
 	if err != nil {
 		if isNew {
@@ -153,6 +157,7 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID, kept store
 	}
 	s.settle()
 	s.opened(cs, cfg.Cwd)
+	s.choose(ctx, cs, begun)
 	if how == acp.RestoredNew {
 		s.retitle(ctx)
 	}

@@ -195,7 +195,7 @@ func (g *globals) register(root *cobra.Command) {
 	f.StringVar(&g.policy, "policy", "", "decide permission requests by the JSON policy in `FILE`")
 	f.StringArrayVar(&g.allow, "allow", nil, "allow what `RULE` matches, such as 'command:go test *' (repeatable)")
 	f.StringArrayVar(&g.deny, "deny", nil, "deny what `RULE` matches, even if it is allowed elsewhere (repeatable)")
-	f.StringVar(&g.model, "model", "", "have the built-in agent use the language model `REF`: PROVIDER/MODEL, script:FILE or cassette:FILE")
+	f.StringVar(&g.model, "model", "", "have the built-in agent use the language model `REF`: PROVIDER/MODEL, script:FILE or cassette:FILE; in chat and exec also the model of another agent, as it calls it")
 	f.StringVar(&g.effort, "effort", "", "have the model think as much as `LEVEL` says, such as low or high")
 	f.DurationVar(&g.connect, "connect-timeout", 0, "fail if the agent has not answered within `TIME` of its start")
 	f.BoolVar(&g.noStore, "no-store", false, "do not store the conversation")

@@ -69,6 +69,9 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 			if err := o.parseArguments(args, cmd.ArgsLenAtDash()); err != nil {
 				return exitcode.With(exitcode.Usage, err)
 			}
+			if err := a.Choose(); err != nil {
+				return err
+			}
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}
@@ -82,6 +85,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.BoolVar(&o.Detach, "detach", false, "hold the conversation in a gateway of yours, which starts by itself: the agent works on when you leave")
 	f.StringVar(&o.At, "at", "", app.AtUsage)
 	a.ProxyFlag(f)
+	a.ChoiceFlags(f)
 	f.StringVarP(&o.Prompt, "prompt", "p", "", "send `TEXT` as the first prompt")
 	f.BoolVar(&o.NoBell, "no-bell", false, "do not ring the bell when the agent needs you and the terminal has lost focus")
 	return cmd

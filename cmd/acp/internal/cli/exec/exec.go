@@ -35,9 +35,6 @@ type Options struct {
 	Continue bool   // continue the latest session
 	OrNew    bool   // start a new session if that is not possible
 
-	Mode    string
-	Options []string // ID=VALUE
-
 	NoWait bool   // leave once the gateway has the prompt
 	Steer  bool   // the turn that runs shall have the prompt
 	At     string // the gateway in which the turn runs; "" means that this program starts the agent
@@ -162,8 +159,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.StringVar(&o.At, "at", "", app.AtUsage)
 	f.BoolVar(&o.NoWait, "no-wait", false, "print the ID of the session and end once a gateway has the prompt: that of --at, or one of yours, which starts by itself")
 	f.BoolVar(&o.Steer, "steer", false, "give the prompt to the turn that runs in the session of a gateway, if there is one, and end once that has it")
-	f.StringVar(&o.Mode, "mode", "", "set the session's `MODE` before the prompt")
-	f.StringArrayVarP(&o.Options, "option", "o", nil, "set an option of the session before the prompt: `ID=VALUE` (repeatable)")
+	a.ChoiceFlags(f)
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object per line; docs/exec-json.md describes them")
 	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print only the agent's final message, and errors")
 	f.Var(&o.Show, "show", "what to print: text (the agent's messages), tools (the results of its tool calls, such as files, changes and output of commands) or all (both, and its thoughts) (default text)")
@@ -210,12 +206,7 @@ func (o *Options) parseArguments(cmd *cobra.Command, args []string) error {
 	case o.OrNew && o.Session == "" && !o.Continue:
 		return exitcode.Errorf(exitcode.Usage, "--or-new needs --session or --continue")
 	}
-	for _, option := range o.Options {
-		if id, _, ok := strings.Cut(option, "="); !ok || id == "" {
-			return exitcode.Errorf(exitcode.Usage, "--option %q is not ID=VALUE", option)
-		}
-	}
-	return nil
+	return o.App.Choose()
 }
 
 // ruled reports whether flags have rules for permissions.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -19,7 +18,6 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/jsonrpc"
 )
 
 const (
@@ -275,108 +273,4 @@ func fileURI(name string) string {
 		path = "/" + path // C:/dir becomes /C:/dir
 	}
 	return (&url.URL{Scheme: "file", Path: path}).String()
-}
-
-// setOptions sets the mode and then the options of a session, in the order of the flags: an agent
-// may change its options when one of them changes.
-func (o *Options) setOptions(ctx context.Context, s *acp.ClientSession) error {
-	if o.Mode != "" {
-		if err := s.SetMode(ctx, acpv2.SessionConfigValueID(o.Mode)); err != nil {
-			return optionError("--mode "+o.Mode, err, modes(s.Options()))
-		}
-	}
-	for _, assignment := range o.Options {
-		id, text, _ := strings.Cut(assignment, "=")
-		options := s.Options()
-		var names []string
-		var found *acp.SessionConfigOption
-		for i := range options {
-			names = append(names, string(options[i].ConfigID))
-			if string(options[i].ConfigID) == id {
-				found = &options[i]
-			}
-		}
-		if found == nil {
-			return exitcode.Errorf(exitcode.Usage, "--option: the agent has no option %q%s", id, listed(names))
-		}
-		v, err := optionValue(found, text)
-		if err != nil {
-			return exitcode.Errorf(exitcode.Usage, "--option %s: %w", assignment, err)
-		}
-		if err := s.SetOption(ctx, found.ConfigID, v); err != nil {
-			return optionError("--option "+assignment, err, nil)
-		}
-	}
-	return nil
-}
-
-// optionError returns the error for an option that could not be set. It is one of usage if the
-// agent lacks the option, and otherwise whatever the agent has reported.
-func optionError(what string, err error, names []string) error {
-	if errors.Is(err, errors.ErrUnsupported) || len(names) > 0 {
-		return exitcode.Errorf(exitcode.Usage, "%s: %w%s", what, err, listed(names))
-	}
-	if _, said := errors.AsType[*jsonrpc.Error](err); said {
-		return exitcode.Errorf(exitcode.Protocol, "%s: the agent answered: %w", what, err)
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
-func listed(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return "; choose from " + strings.Join(names, ", ")
-}
-
-// modes returns the values of the option whose category is the mode.
-func modes(options []acp.SessionConfigOption) []string {
-	for _, option := range options {
-		if option.Category == acpv2.SessionConfigOptionCategoryMode {
-			if sel, ok := option.Kind.(*acpv2.SessionConfigSelect); ok {
-				return values(sel)
-			}
-		}
-	}
-	return nil
-}
-
-// values returns the values that a select offers, those of groups included.
-func values(sel *acpv2.SessionConfigSelect) (names []string) {
-	switch list := sel.Options.(type) {
-	case acpv2.SessionConfigSelectOptionList:
-		for _, v := range list {
-			names = append(names, string(v.Value))
-		}
-	case acpv2.SessionConfigSelectGroupList:
-		for _, g := range list {
-			for _, v := range g.Options {
-				names = append(names, string(v.Value))
-			}
-		}
-	}
-	return names
-}
-
-// optionValue parses a value according to the kind of the option.
-func optionValue(option *acp.SessionConfigOption, text string) (acp.SessionConfigOptionValue, error) {
-	switch kind := option.Kind.(type) {
-	case *acpv2.SessionConfigBoolean:
-		switch text {
-		case "true", "on", "yes", "1":
-			return &acpv2.SessionConfigOptionValueBoolean{Value: true}, nil
-		case "false", "off", "no", "0":
-			return &acpv2.SessionConfigOptionValueBoolean{Value: false}, nil
-		}
-		return nil, errors.New("the value must be true or false")
-	case *acpv2.SessionConfigSelect:
-		names := values(kind)
-		for _, name := range names {
-			if name == text {
-				return &acpv2.SessionConfigOptionValueID{Value: acpv2.SessionConfigValueID(text)}, nil
-			}
-		}
-		return nil, fmt.Errorf("the option has no such value%s", listed(names))
-	}
-	return nil, errors.New("this program does not know options of this kind")
 }

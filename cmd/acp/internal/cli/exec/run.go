@@ -205,8 +205,8 @@ func (t *turn) prepare(ctx context.Context) (blocks []acp.ContentBlock, done fun
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := o.setOptions(ctx, t.session.Client()); err != nil {
-		return nil, nil, err
+	if unset := t.session.Unset(); len(unset) > 0 {
+		return nil, nil, unset[0]
 	}
 	conn := t.host.Conn()
 	unheld, program := t.host.Unheld(), conn.Agent()

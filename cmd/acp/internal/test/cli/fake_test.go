@@ -208,6 +208,8 @@ func behave(agent *acp.Agent, mode, arg string) int {
 			_ = t.Say(fmt.Sprintf("working %d\n", os.Getpid()))
 			select {}
 		}
+	case "options":
+		optionsMode(agent, arg)
 	case "whole": // says as many MiB in one update
 		n, _ := strconv.Atoi(arg)
 		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {

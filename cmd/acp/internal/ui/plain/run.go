@@ -207,6 +207,9 @@ func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-
 		return err
 	}
 	c.show.begin(c.session, how)
+	for _, err := range c.session.Unset() {
+		c.show.line("Notice: " + safetext.Line(err.Error(), 500))
+	}
 	info := c.host.Introduced()
 	agent := safetext.Line(cmp.Or(info.Title, info.Name, c.agent.Title, c.agent.Name), 60)
 	if info.Version != "" {

@@ -71,6 +71,7 @@ type fakeTalk struct {
 	commands []acp.AvailableCommand
 	suggests []acpv2.PromptSuggestion
 	set      []acp.SessionConfigOptionValue
+	unset    []error
 	runs     []*transcript.Terminal
 	stopped  []acp.TerminalID
 }
@@ -87,7 +88,8 @@ func (t *fakeTalk) Commands() []acp.AvailableCommand   { return t.commands }
 func (t *fakeTalk) Suggestions() []acpv2.PromptSuggestion {
 	return slices.Clone(t.suggests)
 }
-func (t *fakeTalk) Title() string { return t.conv.Snapshot().Session().Title }
+func (t *fakeTalk) Unset() []error { return t.unset }
+func (t *fakeTalk) Title() string  { return t.conv.Snapshot().Session().Title }
 func (t *fakeTalk) SetTitle(context.Context, string) error {
 	return errors.ErrUnsupported
 }

@@ -37,6 +37,7 @@ type talk interface {
 	Commands() []acp.AvailableCommand
 	Suggestions() []acpv2.PromptSuggestion
 	SetOption(ctx context.Context, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error
+	Unset() []error
 	Title() string
 	SetTitle(ctx context.Context, title string) error
 	Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error)

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -99,4 +100,12 @@ func TestSuggestionOffered(t *testing.T) {
 	if got := r.m.input.value(); got != "First line\nsecond line, which is long" {
 		t.Errorf("%q", got)
 	}
+}
+
+// TestUnset: what the user has chosen for a session and it did not get is said, and the conversation goes on.
+func TestUnset(t *testing.T) {
+	r := newRig(t, 80, 24, nil)
+	r.talk.unset = []error{errors.New("--mode code: no code today")}
+	r.start()
+	r.wants("--mode code: no code today")
 }

@@ -125,6 +125,9 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 	if msg.how == acp.RestoredNew && !isUnseen(msg.talk) {
 		m.say("the agent no longer knows this session: it continues as a new one, and the agent has not seen what is above", true)
 	}
+	for _, err := range msg.talk.Unset() {
+		m.say(err.Error(), true)
+	}
 	if p := m.opt.Prompt; p != "" {
 		m.opt.Prompt = ""
 		return tea.Batch(m.takeBase(), m.submit(p), tidy(m.ctx))
