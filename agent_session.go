@@ -145,6 +145,17 @@ func (s *AgentSession) MCPServers() []MCPServer { return s.request().servers }
 // or nil. Experimental.
 func (s *AgentSession) SystemPrompt() *SystemPrompt { return s.request().prompt }
 
+// InitialOptions returns the values that the client wants options to begin with. They are set
+// once the hook that opens the session has returned, so only an agent whose session takes long
+// to open, or which passes them on, looks at them before. There are none without the hook
+// SessionOptions. Experimental.
+func (s *AgentSession) InitialOptions() []InitialOption {
+	if s.c.agent.Load().SessionOptions == nil {
+		return nil
+	}
+	return s.request().options
+}
+
 // Meta returns _meta of the request that opened the session, or nil.
 func (s *AgentSession) Meta() json.RawMessage { return s.request().meta }
 

@@ -130,6 +130,7 @@ func New(o Options) (*acp.Agent, error) {
 		SessionStatus:         b.sessionStatus,
 		SetTitle:              b.setTitle,
 		SetOption:             b.setOption,
+		SessionOptions:        b.previewOptions,
 		SystemPrompt:          prompts,
 		Content:               acp.PromptContent{Image: true, Audio: true, EmbeddedContext: true},
 		MCP:                   acp.MCPTransports{Stdio: true, HTTP: true, ACP: true},

@@ -27,7 +27,7 @@ type chosen struct {
 
 // choose gives the session its model, if there is one.
 func (s *session) choose(ctx context.Context, look bool) {
-	models := s.agent.modelsOf(s.acp.Conn())
+	models := s.agent.modelsOf(s.conn)
 	if models == nil {
 		return
 	}
@@ -50,7 +50,7 @@ func (s *session) choose(ctx context.Context, look bool) {
 
 // use makes a model the session's. The caller holds mu.
 func (s *session) use(ref string) error {
-	models := s.agent.modelsOf(s.acp.Conn())
+	models := s.agent.modelsOf(s.conn)
 	m, err := models.Open(ref)
 	if err != nil {
 		return err

@@ -54,7 +54,8 @@ const maxTitle = 80
 // methods may be called from any goroutine.
 type session struct {
 	agent *builtin
-	acp   *acp.AgentSession
+	acp   *acp.AgentSession // nil if it is looked at only: see previewOptions
+	conn  *acp.AgentConn
 	infix string // makes ids differ from those of earlier openings
 	done  func() // called when the session is closed, perhaps twice; nil before it is open
 
@@ -90,6 +91,9 @@ func newSession(b *builtin, s *acp.AgentSession) *session {
 	v := &session{
 		agent: b, acp: s, infix: strings.ToLower(rand.Text()[:6]),
 		mode: modeAsk, ignore: true, answers: map[tool.About]bool{},
+	}
+	if s != nil {
+		v.conn = s.Conn()
 	}
 	v.served.Keep = func(s served.State) { v.keepRecord("served", s) }
 	return v

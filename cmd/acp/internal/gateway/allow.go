@@ -267,11 +267,15 @@ func TenantOf(ctx context.Context) (Tenant, bool) {
 	return t, ok
 }
 
+func withTenant(ctx context.Context, t Tenant) context.Context {
+	t.User = cmp.Or(t.User, "local")
+	return context.WithValue(ctx, tenantKey{}, t)
+}
+
 // forTenant returns a context for Start and Hold.
 func (s *session) forTenant(ctx context.Context, info engine.Session) context.Context {
 	s.mu.Lock()
 	t := Tenant{User: info.Owner, Groups: s.known.Groups, Directories: append([]string{info.Cwd}, s.known.Directories...)}
 	s.mu.Unlock()
-	t.User = cmp.Or(t.User, "local")
-	return context.WithValue(ctx, tenantKey{}, t)
+	return withTenant(ctx, t)
 }

@@ -281,6 +281,9 @@ func (b *backend) open(ctx context.Context, info engine.Session, known attribute
 		}
 		cfg.MCPServers = append(cfg.MCPServers, server)
 	}
+	if info.AgentSession == "" {
+		cfg.Options = known.Initial // what the agent does not take is set afterwards; what it refuses, the client finds out
+	}
 	var err error
 	switch {
 	case info.AgentSession != "":
@@ -340,7 +343,9 @@ func (b *backend) opened(ctx context.Context, since *uint64) error {
 	if err := b.s.update(ctx, func(info *engine.Session) { info.AgentSession = string(b.session.ID()) }); err != nil {
 		return err
 	}
-	return b.s.keep(ctx, func(a *attributes) { a.Handover, a.Since, a.Differs = b.transcript != "", since, "" })
+	return b.s.keep(ctx, func(a *attributes) {
+		a.Handover, a.Since, a.Differs, a.Initial = b.transcript != "", since, "", nil
+	})
 }
 
 // begin takes what the agent has said so far, and everything from then on.

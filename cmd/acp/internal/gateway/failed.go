@@ -16,15 +16,20 @@ import (
 // and what else err says, may be secret: it is for the server alone if that has several users, and otherwise for the clients,
 // too. What the agent has answered, and what was given up, is returned as it is.
 func (b *backend) failed(ctx context.Context, agent string, err error) error {
+	return b.s.g.startFailed(ctx, agent, err, b.exited)
+}
+
+// startFailed returns what clients get of an error with which an agent did not start. exited says how its process has ended.
+func (g *Gateway) startFailed(ctx context.Context, agent string, err error, exited func(error) (*process.ExitError, bool)) error {
 	if ctx.Err() != nil || errors.As(err, new(*jsonrpc.Error)) || errors.As(err, new(*jsonrpc.Failure)) {
 		return err
 	}
-	exit, exited := b.exited(err)
+	exit, ended := exited(err)
 	why := ""
 	switch {
-	case exited && exit.Signal != "":
+	case ended && exit.Signal != "":
 		why = fmt.Sprintf(": it was ended by %s before it answered", exit.Signal)
-	case exited:
+	case ended:
 		why = fmt.Sprintf(": it ended with status %d before it answered", exit.Code)
 	case errors.As(err, new(*process.LookPathError)):
 		why = ": its program was not found"
@@ -34,16 +39,16 @@ func (b *backend) failed(ctx context.Context, agent string, err error) error {
 		why = ": " + strings.TrimPrefix(err.Error(), "acp: ")
 	}
 	f := &jsonrpc.Failure{Message: fmt.Sprintf("the agent %s did not start%s", agent, why), Reason: "agent_failed"}
-	if say := b.s.g.cfg.Failed; say != nil {
+	if say := g.cfg.Failed; say != nil {
 		detail := err
-		if exited {
+		if ended {
 			detail = exit
 		}
 		say(f.Message, detail)
 	}
 	switch {
-	case b.s.g.cfg.Many:
-	case exited:
+	case g.cfg.Many:
+	case ended:
 		if said := lastLines(exit.Stderr); said != "" {
 			f.Message += ":\n" + said
 		}

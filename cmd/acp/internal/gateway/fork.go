@@ -117,6 +117,9 @@ func (g *Gateway) asked(ctx context.Context, as *acp.AgentSession, who *Who, age
 		return known, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cwd must be absolute")
 	}
 	known.Directories, known.Groups = as.AdditionalDirectories(), who.Groups
+	if who.Approve { // anybody else may not change options
+		known.Initial = as.InitialOptions()
+	}
 	if err := g.allowSession(ctx, who, agent, append([]string{as.Cwd()}, known.Directories...), as.MCPServers()); err != nil {
 		return known, err
 	}

@@ -39,6 +39,7 @@ func (g *Gateway) agent() *acp.Agent {
 		CloseSession:          func(context.Context, *acp.AgentSession) error { return nil }, // the others stay
 		DeleteSession:         g.deleteSession,
 		SetOption:             g.setOption,
+		SessionOptions:        g.sessionOptions,
 		SetTitle:              g.setTitle,
 		ArchiveSession:        g.archiveSession,
 		SessionStatus:         g.sessionStatus,
@@ -98,19 +99,9 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 	if !who.Prompt || who.Session != nil {
 		return who.errRole("begin sessions")
 	}
-	name := g.cfg.Agent
-	if m.Agent != "" {
-		switch {
-		case slices.Contains(g.cfg.Agents, m.Agent):
-		case g.cfg.Knows == nil || !g.cfg.Knows(m.Agent):
-			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no agent %q", m.Agent)
-		case !who.Command:
-			return who.errRole("begin sessions of agents that are not in the settings of the server")
-		}
-		name = m.Agent
-	}
-	if who.Agent != nil && !who.Agent(name) {
-		return &jsonrpc.Failure{Message: "you cannot use the agent " + name, Reason: reasonRole}
+	name, err := g.agentOf(&who, m.Agent)
+	if err != nil {
+		return err
 	}
 	known, err := g.asked(ctx, as, &who, name)
 	if err != nil {
@@ -129,7 +120,7 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 	p, err := g.begin(ctx, id, as.Cwd())
 	if err != nil {
 		if errors.Is(err, errors.ErrUnsupported) && len(known.Directories) > 0 { // which is not known before the agent runs
-			err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "additionalDirectories: the agent %s works in one directory only", name)
+			err = oneDirectory(name)
 		}
 		return errors.Join(err, g.remove(context.WithoutCancel(ctx), id))
 	}
@@ -137,6 +128,27 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 	as.SetAnswerMeta(g.answerMeta(ctx, id, 0, nil)) // a client that returns before it was sent anything begins there
 	pos, forget := g.position(as)
 	return g.lendOn(as, m.Lend, g.join(ctx, p, id, as, 0, pos, forget))
+}
+
+// oneDirectory is why an agent cannot have a session with further directories.
+func oneDirectory(agent string) error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "additionalDirectories: the agent %s works in one directory only", agent)
+}
+
+// agentOf returns the name of the agent that a client means, which it may leave out.
+func (g *Gateway) agentOf(who *Who, named string) (name string, err error) {
+	name = cmp.Or(named, g.cfg.Agent)
+	switch {
+	case named == "" || slices.Contains(g.cfg.Agents, named):
+	case g.cfg.Knows == nil || !g.cfg.Knows(named):
+		return "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no agent %q", named)
+	case !who.Command:
+		return "", who.errRole("begin sessions of agents that are not in the settings of the server")
+	}
+	if who.Agent != nil && !who.Agent(name) {
+		return "", &jsonrpc.Failure{Message: "you cannot use the agent " + name, Reason: reasonRole}
+	}
+	return name, nil
 }
 
 // join makes a client a watcher of a session, which sees everything that follows a record. forget is called when it is

@@ -62,6 +62,7 @@ type attributes struct {
 	Groups      []string                  `json:"groups,omitempty"`  // of the owner, when the session began
 	Starts      int                       `json:"starts,omitempty"`  // of its agent, so far
 	Fork        *forkState                `json:"fork,omitempty"`    // what it was forked from
+	Initial     []acp.InitialOption       `json:"initial,omitempty"` // what options are to begin with, until the agent has opened its session
 	Since       *uint64                   `json:"since,omitempty"`   // the last record before the agent's session began
 	Differs     string                    `json:"differs,omitempty"` // how the agent remembers it, as was said last
 	Lent        lent                      `json:"lent,omitzero"`     // what the client lends that has begun it

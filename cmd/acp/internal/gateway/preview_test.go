@@ -1,0 +1,177 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// choosy returns an agent with options, and what it was asked about them. It says that before if it has session/options, and
+// refuses the mode "never".
+func choosy(previews bool) (agent *acp.Agent, asked *seen) {
+	var mu sync.Mutex
+	asked = new(seen)
+	options := func() []acp.SessionConfigOption {
+		list := acp.SessionConfigSelectOptionList{{Value: "ask", Name: "Ask"}, {Value: "code", Name: "Code"}, {Value: "never", Name: "Never"}}
+		return []acp.SessionConfigOption{
+			{ConfigID: "manner", Name: "Manner", Category: acp.SessionConfigOptionCategoryMode, Kind: &acp.SessionConfigSelect{CurrentValue: "ask", Options: list}},
+			{ConfigID: "web", Name: "Web", Kind: &acp.SessionConfigBoolean{}},
+		}
+	}
+	agent = talking(nil)
+	agent.NewSession = func(_ context.Context, s *acp.AgentSession) error {
+		mu.Lock()
+		defer mu.Unlock()
+		asked.add(fmt.Sprintf("new, %d initial", len(s.InitialOptions())))
+		return s.SetOptions(options()...)
+	}
+	agent.ForkSession = func(_ context.Context, s *acp.AgentSession, _ acp.SessionID) error {
+		asked.add(fmt.Sprintf("fork, %d initial", len(s.InitialOptions())))
+		return s.SetOptions(options()...)
+	}
+	agent.SetOption = func(_ context.Context, _ *acp.AgentSession, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error {
+		if v, ok := v.(*acpv2.SessionConfigOptionValueID); ok && v.Value == "never" {
+			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "never")
+		}
+		return nil
+	}
+	if previews {
+		agent.SessionOptions = func(_ context.Context, _ *acp.AgentConn, q *acp.OptionsQuery) (*acp.OptionsPreview, error) {
+			asked.add("options in " + q.Cwd)
+			return &acp.OptionsPreview{ConfigOptions: options()}, nil
+		}
+	}
+	return agent, asked
+}
+
+// initial are values for options.
+func initial(mode acp.SessionConfigValueID) []acp.InitialOption {
+	return []acp.InitialOption{
+		{ConfigID: "manner", Value: &acpv2.SessionConfigOptionValueID{Value: mode}},
+		{ConfigID: "web", Value: &acpv2.SessionConfigOptionValueBoolean{Value: true}},
+	}
+}
+
+// each calls f for each version of a client and of an agent, and for one that has session/options and one that does not.
+func eachPreview(t *testing.T, f func(t *testing.T, r *rig, asked *seen, version int, previews bool)) {
+	for client := 1; client <= 2; client++ {
+		for version := 1; version <= 2; version++ {
+			for _, previews := range []bool{true, false} {
+				t.Run(fmt.Sprintf("client %d, agent %d, %t", client, version, previews), func(t *testing.T) {
+					agent, asked := choosy(previews)
+					r := newRig(t, agent)
+					r.max = version
+					f(t, r, asked, client, previews)
+				})
+			}
+		}
+	}
+}
+
+// TestInitialOptions: the values that a client wants a session to begin with reach the agent with the request, if it takes
+// such values, and otherwise afterwards. What it refuses is as it was, and the client is told why.
+func TestInitialOptions(t *testing.T) {
+	eachPreview(t, func(t *testing.T, r *rig, asked *seen, version int, previews bool) {
+		c := r.connect(version)
+		s, err := c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project", Options: initial("code")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Mode() != "code" || !s.OptionOn("web") || len(s.NotSet()) > 0 {
+			t.Errorf("mode %q, web %t, %v", s.Mode(), s.OptionOn("web"), s.NotSet())
+		}
+		fork, err := c.conn.Fork(t.Context(), s.ID(), acp.SessionConfig{Cwd: "/project", Options: initial("never")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fork.Mode() != "ask" || !fork.OptionOn("web") || len(fork.NotSet()) != 1 || !strings.Contains(fork.NotSet()[0].Err.Error(), "never") {
+			t.Errorf("fork: mode %q, web %t, %v", fork.Mode(), fork.OptionOn("web"), fork.NotSet())
+		}
+		want := []string{"new, 2 initial", "fork, 2 initial"}
+		if !previews {
+			want = []string{"new, 0 initial", "fork, 0 initial"}
+		}
+		if diff := cmp.Diff(want, asked.take()); diff != "" {
+			t.Error(diff)
+		}
+		later := r.connect(version).load(t, s.ID())
+		if later.Mode() != "code" {
+			t.Errorf("who comes later sees mode %q", later.Mode())
+		}
+	})
+}
+
+// TestSessionOptions: what a session would begin with is said without one: by the session, or by an agent that is started for it
+// and ends.
+func TestSessionOptions(t *testing.T) {
+	eachPreview(t, func(t *testing.T, r *rig, asked *seen, version int, previews bool) {
+		c := r.connect(version)
+		p, err := c.conn.SessionOptions(t.Context(), acp.OptionsQuery{Cwd: "/project"})
+		if previews {
+			if err != nil || len(p.ConfigOptions) != 2 {
+				t.Errorf("%v, %v", p, err)
+			}
+			if diff := cmp.Diff([]string{"options in /project"}, asked.take()); diff != "" {
+				t.Error(diff)
+			}
+		} else if refused, ok := errors.AsType[*jsonrpc.Error](err); !ok || !strings.Contains(refused.Message, "does not say what a session begins with") {
+			t.Errorf("%v", err)
+		}
+		if n := len(r.g.all()); n > 0 {
+			t.Errorf("%d sessions", n)
+		}
+		s, err := c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project", Options: initial("code")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := r.starts.Load()
+		p, err = c.conn.SessionOptions(t.Context(), acp.OptionsQuery{Cwd: "/project", SessionID: s.ID()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(p.ConfigOptions, func(o acp.SessionConfigOption) bool { return o.ConfigID == "manner" })
+		if at < 0 || p.ConfigOptions[at].Kind.(*acp.SessionConfigSelect).CurrentValue != "code" {
+			t.Errorf("%v", p.ConfigOptions)
+		}
+		if _, err := c.conn.SessionOptions(t.Context(), acp.OptionsQuery{Cwd: "/project", SessionID: "nope"}); !acp.IsSessionNotFound(err) {
+			t.Errorf("of an unknown session: %v", err)
+		}
+		if r.starts.Load() != before {
+			t.Error("an agent was started for a session that there is")
+		}
+	})
+}
+
+// TestOptionsOfOthers: who may not change options begins no session with others, and who may not begin sessions has no agent
+// started.
+func TestOptionsOfOthers(t *testing.T) {
+	agent, asked := choosy(true)
+	r := newRig(t, agent)
+	can := Who{User: "anna", Prompt: true}
+	r.g.cfg.Who = func(context.Context) Who { return can }
+	c := r.connect(2)
+	s, err := c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project", Options: initial("code")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Mode() != "ask" || len(s.NotSet()) != 2 {
+		t.Errorf("mode %q, %v", s.Mode(), s.NotSet())
+	}
+	can.Prompt = false
+	if _, err := c.conn.SessionOptions(t.Context(), acp.OptionsQuery{Cwd: "/project"}); err == nil {
+		t.Error("a viewer has an agent started")
+	}
+	if diff := cmp.Diff([]string{"new, 0 initial"}, asked.take()); diff != "" {
+		t.Error(diff)
+	}
+}
