@@ -11,7 +11,7 @@ type check int
 
 // checkNames are the ids of the rules that checks decide about, those of either
 // side with the word both for the side.
-var checkNames = make([]string, 0, 256)
+var checkNames = make([]string, 0, 512)
 
 func decides(name string) check {
 	checkNames = append(checkNames, name)

@@ -97,10 +97,10 @@ func (h *Host) begin(ctx context.Context, l *link, id acp.SessionID, cfg *acp.Se
 // change its options when one of them changes. What the request had and the agent has not taken was tried again since.
 func (s *Session) choose(ctx context.Context, cs *acp.ClientSession, b beginning) {
 	var unset []error
-	refused := cs.NotSet()
+	refused := cs.RejectedOptions()
 	for _, c := range b.chosen {
 		if slices.Contains(b.asked, c) {
-			if i := slices.IndexFunc(refused, func(o acp.OptionNotSet) bool { return c.is(&o, cs.Options()) }); i >= 0 {
+			if i := slices.IndexFunc(refused, func(o acp.RejectedOption) bool { return c.is(&o, cs.Options()) }); i >= 0 {
 				unset = append(unset, c.failed(refused[i].Err, cs.Options()))
 			}
 			continue
@@ -133,7 +133,7 @@ func (s *Session) Unset() []error {
 }
 
 // is reports whether an option that was not set is the one of the choice.
-func (c *Choice) is(o *acp.OptionNotSet, options []acp.SessionConfigOption) bool {
+func (c *Choice) is(o *acp.RejectedOption, options []acp.SessionConfigOption) bool {
 	if c.Category == "" {
 		return o.ConfigID == c.ID
 	}
