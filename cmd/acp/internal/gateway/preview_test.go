@@ -87,15 +87,15 @@ func TestInitialOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Mode() != "code" || !s.OptionOn("web") || len(s.NotSet()) > 0 {
-			t.Errorf("mode %q, web %t, %v", s.Mode(), s.OptionOn("web"), s.NotSet())
+		if s.Mode() != "code" || !s.OptionOn("web") || len(s.RejectedOptions()) > 0 {
+			t.Errorf("mode %q, web %t, %v", s.Mode(), s.OptionOn("web"), s.RejectedOptions())
 		}
 		fork, err := c.conn.Fork(t.Context(), s.ID(), acp.SessionConfig{Cwd: "/project", Options: initial("never")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fork.Mode() != "ask" || !fork.OptionOn("web") || len(fork.NotSet()) != 1 || !strings.Contains(fork.NotSet()[0].Err.Error(), "never") {
-			t.Errorf("fork: mode %q, web %t, %v", fork.Mode(), fork.OptionOn("web"), fork.NotSet())
+		if fork.Mode() != "ask" || !fork.OptionOn("web") || len(fork.RejectedOptions()) != 1 || !strings.Contains(fork.RejectedOptions()[0].Err.Error(), "never") {
+			t.Errorf("fork: mode %q, web %t, %v", fork.Mode(), fork.OptionOn("web"), fork.RejectedOptions())
 		}
 		want := []string{"new, 2 initial", "fork, 2 initial"}
 		if !previews {
@@ -164,8 +164,8 @@ func TestOptionsOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Mode() != "ask" || len(s.NotSet()) != 2 {
-		t.Errorf("mode %q, %v", s.Mode(), s.NotSet())
+	if s.Mode() != "ask" || len(s.RejectedOptions()) != 2 {
+		t.Errorf("mode %q, %v", s.Mode(), s.RejectedOptions())
 	}
 	can.Prompt = false
 	if _, err := c.conn.SessionOptions(t.Context(), acp.OptionsQuery{Cwd: "/project"}); err == nil {
