@@ -272,13 +272,14 @@ func (v *SessionNotification) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionNotification) appendFields(dst []byte) (_ []byte, err error) {
-	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
 	if v.Update == nil {
 		return dst, wire.In("update", wire.ErrNoValue)
 	}
-	if dst, err = wire.Comma(v.Update.AppendJSON(wire.Key(dst, `"update":`))); err != nil {
+	if dst, err = v.Update.AppendJSON(append(dst, `"update":`...)); err != nil {
 		return dst, wire.In("update", err)
 	}
+	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
 			return dst, err
@@ -511,11 +512,12 @@ func (v *ContentChunk) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Content == nil {
 		return dst, wire.In("content", wire.ErrNoValue)
 	}
-	if dst, err = wire.Comma(v.Content.AppendJSON(wire.Key(dst, `"content":`))); err != nil {
+	if dst, err = v.Content.AppendJSON(append(dst, `"content":`...)); err != nil {
 		return dst, wire.In("content", err)
 	}
+	dst = append(dst, ',')
 	if v.MessageID != "" {
-		dst = wire.AppendStringMember(dst, `"messageId":`, string(v.MessageID))
+		dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
 	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {

@@ -497,11 +497,12 @@ func (v *TextContent) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *TextContent) appendFields(dst []byte) (_ []byte, err error) {
-	dst = wire.AppendStringMember(dst, `"text":`, v.Text)
+	dst = append(wire.AppendString(append(dst, `"text":`...), v.Text), ',')
 	if v.Annotations != nil {
-		if dst, err = wire.Comma(v.Annotations.AppendJSON(wire.Key(dst, `"annotations":`))); err != nil {
+		if dst, err = v.Annotations.AppendJSON(append(dst, `"annotations":`...)); err != nil {
 			return dst, wire.In("annotations", err)
 		}
+		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {

@@ -117,13 +117,14 @@ func (v *ContentChunk) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *ContentChunk) appendFields(dst []byte) (_ []byte, err error) {
-	dst = wire.AppendStringMember(dst, `"messageId":`, string(v.MessageID))
+	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
 	if v.Content == nil {
 		return dst, wire.In("content", wire.ErrNoValue)
 	}
-	if dst, err = wire.Comma(v.Content.AppendJSON(wire.Key(dst, `"content":`))); err != nil {
+	if dst, err = v.Content.AppendJSON(append(dst, `"content":`...)); err != nil {
 		return dst, wire.In("content", err)
 	}
+	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
 			return dst, err

@@ -255,13 +255,14 @@ func (v *UpdateSessionNotification) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *UpdateSessionNotification) appendFields(dst []byte) (_ []byte, err error) {
-	dst = wire.AppendStringMember(dst, `"sessionId":`, string(v.SessionID))
+	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
 	if v.Update == nil {
 		return dst, wire.In("update", wire.ErrNoValue)
 	}
-	if dst, err = wire.Comma(v.Update.AppendJSON(wire.Key(dst, `"update":`))); err != nil {
+	if dst, err = v.Update.AppendJSON(append(dst, `"update":`...)); err != nil {
 		return dst, wire.In("update", err)
 	}
+	dst = append(dst, ',')
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendMeta(dst, v.Meta); err != nil {
 			return dst, err

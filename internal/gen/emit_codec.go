@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -294,11 +295,11 @@ func (m *model) encodeField(w *writer, t *goType, f *field) {
 		w.p("\tswitch %s.state {", x)
 		w.p("\tcase patchCleared:\n\t\tdst = append(dst, %s...)", quote(key+"null,"))
 		w.p("\tcase patchSet:\n\t\tx := %s.value", x)
-		m.encodeValue(w, f, key, "x", "\t\t")
+		m.encodeValue(w, t, f, key, "x", "\t\t")
 		w.p("\t}")
 		return
 	case f.required, f.always:
-		m.encodeValue(w, f, key, x, "\t")
+		m.encodeValue(w, t, f, key, x, "\t")
 		return
 	}
 	cond := x + " != nil"
@@ -317,7 +318,7 @@ func (m *model) encodeField(w *writer, t *goType, f *field) {
 	if f.pointer && !(f.typ.kind == tDef && f.typ.def.kind == kindStruct) {
 		x = "*" + x
 	}
-	m.encodeValue(w, f, key, x, "\t\t")
+	m.encodeValue(w, t, f, key, x, "\t\t")
 	w.p("\t}")
 }
 
@@ -341,25 +342,41 @@ func (m *model) encodeEither(w *writer, t *goType, f *field, key string) {
 			others = append(others, "v."+o.name+" == nil")
 		}
 		w.p("\tswitch {\n\tcase len(%s) > 0:", x)
-		m.encodeValue(w, f, key, x, "\t\t")
+		m.encodeValue(w, t, f, key, x, "\t\t")
 		w.p("\tcase %s:\n\t\tdst = append(dst, %s...)", strings.Join(others, " && "), quote(key+"null,"))
 		w.p("\t}")
 		return
 	}
 	w.p("\tif %s != nil {", x)
-	m.encodeValue(w, f, key, x, "\t\t")
+	m.encodeValue(w, t, f, key, x, "\t\t")
 	w.p("\t}")
 }
 
+// hot reports whether streams consist of t. What it appends is inlined, which costs size.
+func (m *model) hot(t *goType) bool {
+	return t.fuse || t.coalloc != nil || slices.ContainsFunc(m.types, func(o *goType) bool {
+		return o.coalloc != nil && o.coalloc.typ == t.name
+	})
+}
+
 // encodeValue appends key, value and comma.
-func (m *model) encodeValue(w *writer, f *field, key, x, ind string) {
-	t := f.typ
+func (m *model) encodeValue(w *writer, in *goType, f *field, key, x, ind string) {
+	t, hot := f.typ, m.hot(in)
 	fallible := func(call string) {
+		if hot {
+			w.p("%sif dst, err = %s; err != nil {\n%s\treturn dst, wire.In(%q, err)\n%s}", ind, call, ind, f.json, ind)
+			w.p("%sdst = append(dst, ',')", ind)
+			return
+		}
 		w.p("%sif dst, err = wire.Comma(%s); err != nil {\n%s\treturn dst, wire.In(%q, err)\n%s}", ind, call, ind, f.json, ind)
 	}
 	simple := func(call string) { w.p("%sdst = append(%s, ',')", ind, call) }
-	text := func(x string) { w.p("%sdst = wire.AppendStringMember(dst, %s, %s)", ind, quote(key), x) }
 	k := fmt.Sprintf("wire.Key(dst, %s)", quote(key))
+	text := func(x string) { w.p("%sdst = wire.AppendStringMember(dst, %s, %s)", ind, quote(key), x) }
+	if hot {
+		k = fmt.Sprintf("append(dst, %s...)", quote(key))
+		text = func(x string) { simple(fmt.Sprintf("wire.AppendString(%s, %s)", k, x)) }
+	}
 	switch t.kind {
 	case tString:
 		text(x)
