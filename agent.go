@@ -205,6 +205,12 @@ type Agent struct {
 	//
 	// Advertised: in both versions if set.
 	ForkSession func(ctx context.Context, s *AgentSession, from SessionID) error
+	// ForkSessionAt is ForkSession up to a cursor that the agent has reported to clients, in a
+	// CursorUpdate whose capabilities have fork. It fails if the cursor is unknown, or does
+	// not offer that; nil refuses. Experimental.
+	//
+	// Advertised: never; the cursors are.
+	ForkSessionAt func(ctx context.Context, s *AgentSession, from SessionID, at acpv2.CursorID) error
 	// ArchiveSession archives a session, or takes it out of the archive if
 	// archived is false. A session that is archived has been closed before.
 	// Experimental.

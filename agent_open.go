@@ -123,12 +123,15 @@ func (c *AgentConn) add(s *AgentSession) error {
 	return nil
 }
 
-// open opens a new session, from nothing or from another one. The updates that
-// the hook sends are sent after the answer.
-func (c *AgentConn) open(ctx context.Context, o *sessionRequest, from SessionID) (*AgentSession, error) {
+// open opens a new session, from nothing or from another one, up to a cursor unless that
+// is empty. The updates that the hook sends are sent after the answer.
+func (c *AgentConn) open(ctx context.Context, o *sessionRequest, from SessionID, at acpv2.CursorID) (*AgentSession, error) {
 	a := c.agent.Load()
 	if from != "" && a.ForkSession == nil {
 		return nil, notFound(ctx)
+	}
+	if at != "" && a.ForkSessionAt == nil {
+		return nil, invalidParams("cursorId", "unknown cursor") // the whole would be more than was asked for
 	}
 	if err := o.check(a, c.Version()); err != nil {
 		return nil, err
@@ -140,6 +143,8 @@ func (c *AgentConn) open(ctx context.Context, o *sessionRequest, from SessionID)
 	s.hold()
 	err := c.guard("NewSession", func() error {
 		switch {
+		case at != "":
+			return a.ForkSessionAt(ctx, s, from, at)
 		case from != "":
 			return a.ForkSession(ctx, s, from)
 		case a.NewSession != nil:

@@ -333,13 +333,16 @@ func (l *bridgeLink) agentSessions(a *Agent, down *ClientConn) {
 		a.DeleteSession = func(ctx context.Context, _ *AgentConn, id SessionID) error { return down.Delete(ctx, id) }
 	}
 	if session.Fork != nil {
-		a.ForkSession = func(ctx context.Context, s *AgentSession, from SessionID) error {
+		a.ForkSessionAt = func(ctx context.Context, s *AgentSession, from SessionID, at acpv2.CursorID) error {
 			config, err := l.config(ctx, s, "")
 			if err != nil {
 				return err
 			}
-			d, err := down.Fork(ctx, from, config)
+			d, err := down.ForkAt(ctx, from, at, config)
 			return l.opened(s, d, err)
+		}
+		a.ForkSession = func(ctx context.Context, s *AgentSession, from SessionID) error {
+			return a.ForkSessionAt(ctx, s, from, "")
 		}
 	}
 	if session.Archive != nil {

@@ -42,7 +42,8 @@ type SessionConfig struct {
 	// history.
 	Replay bool
 
-	asIs bool // options the agent has not taken are not set
+	asIs bool           // options the agent has not taken are not set
+	at   acpv2.CursorID // of a fork
 }
 
 // check fills in the working directory and refuses what no agent, or not this
@@ -171,6 +172,13 @@ func (c *ClientConn) NewSession(ctx context.Context, cfg SessionConfig) (*Client
 // Fork opens a new session that begins with a copy of another one's conversation.
 // Experimental.
 func (c *ClientConn) Fork(ctx context.Context, source SessionID, cfg SessionConfig) (*ClientSession, error) {
+	return c.openNew(ctx, clientOpenFork, source, &cfg)
+}
+
+// ForkAt is Fork up to a cursor of the source: one that [ClientSession.Cursors] has, with
+// fork in its capabilities. Experimental.
+func (c *ClientConn) ForkAt(ctx context.Context, source SessionID, at acpv2.CursorID, cfg SessionConfig) (*ClientSession, error) {
+	cfg.at = at
 	return c.openNew(ctx, clientOpenFork, source, &cfg)
 }
 

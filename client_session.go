@@ -243,6 +243,12 @@ func (s *ClientSession) Fork(ctx context.Context, cfg SessionConfig) (*ClientSes
 	return s.conn.Fork(ctx, s.id, cfg)
 }
 
+// ForkAt opens a new session from a copy of this one up to a cursor: see
+// [ClientConn.ForkAt]. Experimental.
+func (s *ClientSession) ForkAt(ctx context.Context, at acpv2.CursorID, cfg SessionConfig) (*ClientSession, error) {
+	return s.conn.ForkAt(ctx, s.id, at, cfg)
+}
+
 // SetTitle gives the session a title and returns the title as the agent stored
 // it. Experimental.
 func (s *ClientSession) SetTitle(ctx context.Context, title string) (string, error) {
@@ -397,6 +403,17 @@ func (s *ClientSession) Suggestions() []acpv2.PromptSuggestion {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.state.suggested)
+}
+
+// Cursors returns the positions in the session that the agent has reported, in the order
+// in which it has: each as the updates of it amount to, with its anchor, and with
+// capabilities that are set or clear. At most 4,096 are known, the latest. An agent of
+// version 1 reports none unless [Client.Cursors] is set. The caller must not change them.
+// Experimental.
+func (s *ClientSession) Cursors() []acpv2.CursorUpdate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.cursors.All()
 }
 
 // Title returns the session's title, or "".

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/cursors"
 )
 
 // clientState is what updates have said about a session as a whole.
@@ -15,6 +16,7 @@ type clientState struct {
 	background []BackgroundWork
 	usage      *UsageUpdate
 	suggested  []acpv2.PromptSuggestion
+	cursors    cursors.List
 	toolCalls  clientCancellable
 	terminals  clientCancellable
 }
@@ -28,6 +30,8 @@ func (s *clientState) apply(u SessionUpdate) {
 		s.commands = u.AvailableCommands
 	case *acpv2.PromptSuggestionsUpdate:
 		s.suggested = u.Suggestions
+	case *acpv2.CursorUpdate:
+		s.cursors.Apply(u)
 	case *SessionInfoUpdate:
 		u.Title.Apply(&s.title)
 	case *UsageUpdate:

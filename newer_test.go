@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // novel is an agent that sends everything that is newer than the official schemas.
@@ -173,4 +174,58 @@ func TestSkillsBesideCommands(t *testing.T) {
 		}
 		c.Close()
 	})
+}
+
+// TestForkAtCursor: a client forks a session at a cursor of it, in both versions and through a bridge. An agent that does not
+// fork at cursors refuses it: the whole session would be more than was asked for.
+func TestForkAtCursor(t *testing.T) {
+	for agent := 1; agent <= 2; agent++ {
+		for client := 1; client <= 2; client++ {
+			for _, through := range []bool{false, true} {
+				if agent != client && !through {
+					continue
+				}
+				for _, takes := range []bool{true, false} {
+					var forks []string
+					a := novel()
+					a.ForkSession = func(_ context.Context, _ *AgentSession, from SessionID) error {
+						forks = append(forks, string(from))
+						return nil
+					}
+					if takes {
+						a.ForkSessionAt = func(_ context.Context, _ *AgentSession, from SessionID, at acpv2.CursorID) error {
+							forks = append(forks, string(from)+" at "+string(at))
+							return nil
+						}
+					}
+					conn := gated(t, a, agent, &Client{Cursors: true}, client, through)
+					s, err := conn.NewSession(t.Context(), SessionConfig{Cwd: "/"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := s.Prompt(t.Context(), Text("go")).Wait(); err != nil {
+						t.Fatal(err)
+					}
+					// A bridge asks an agent of version 1 for what the client asks for.
+					if all := s.Cursors(); !(agent == 1 && client == 2) && (len(all) != 1 || all[0].CursorID != "u") {
+						t.Errorf("%d-%d: cursors %+v", agent, client, all)
+					}
+					_, err = s.ForkAt(t.Context(), "u", SessionConfig{Cwd: "/"})
+					if refused := errors.Is(err, jsonrpc.ErrInvalidParams); refused == takes || err != nil && !refused {
+						t.Errorf("%d-%d: %v", agent, client, err)
+					}
+					if _, err := s.Fork(t.Context(), SessionConfig{Cwd: "/"}); err != nil {
+						t.Error(err)
+					}
+					want := string(s.ID())
+					if takes {
+						want = want + " at u," + want
+					}
+					if got := strings.Join(forks, ","); got != want {
+						t.Errorf("%d-%d: forked %q, want %q", agent, client, got, want)
+					}
+				}
+			}
+		}
+	}
 }

@@ -115,7 +115,7 @@ func (p *agentV1) registerSessions(mux *jsonrpc.Mux) {
 		if err != nil {
 			return nil, err
 		}
-		s, err := p.c.open(ctx, o, "")
+		s, err := p.c.open(ctx, o, "", "")
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +127,7 @@ func (p *agentV1) registerSessions(mux *jsonrpc.Mux) {
 		if err != nil {
 			return nil, err
 		}
-		s, err := p.c.open(ctx, o, SessionID(r.SessionID))
+		s, err := p.c.open(ctx, o, SessionID(r.SessionID), acpv2.CursorID(r.CursorID))
 		if err != nil {
 			return nil, err
 		}

@@ -113,7 +113,7 @@ func (p *agentV2) registerLegacy(mux *jsonrpc.Mux) {
 
 func (p *agentV2) registerSessions(mux *jsonrpc.Mux) {
 	acpv2.MethodSessionNew.Handle(mux, func(ctx context.Context, r *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
-		s, err := p.c.open(ctx, &sessionRequest{r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta, r.ConfigOptions}, "")
+		s, err := p.c.open(ctx, &sessionRequest{r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta, r.ConfigOptions}, "", "")
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +122,7 @@ func (p *agentV2) registerSessions(mux *jsonrpc.Mux) {
 		return &acpv2.NewSessionResponse{SessionID: s.id, ConfigOptions: s.options.list, AvailableCommands: p.commands(s.commands), Meta: s.meta}, nil
 	})
 	acpv2.MethodSessionFork.Handle(mux, func(ctx context.Context, r *acpv2.ForkSessionRequest) (*acpv2.ForkSessionResponse, error) {
-		s, err := p.c.open(ctx, &sessionRequest{r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta, r.ConfigOptions}, r.SessionID)
+		s, err := p.c.open(ctx, &sessionRequest{r.Cwd, r.AdditionalDirectories, r.MCPServers, r.SystemPrompt, r.Meta, r.ConfigOptions}, r.SessionID, r.CursorID)
 		if err != nil {
 			return nil, err
 		}

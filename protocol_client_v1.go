@@ -144,7 +144,8 @@ func (p *clientV1) open(ctx context.Context, how clientOpening, id SessionID, cf
 		return openedV1(SessionID(r.SessionID), r.ConfigOptions, r.Modes, r.Meta, r.Unknown), nil
 	case clientOpenFork:
 		r, err := call(ctx, acpv1.MethodSessionFork, conn, &acpv1.ForkSessionRequest{
-			SessionID: sid, Cwd: cfg.Cwd, AdditionalDirectories: dirs, MCPServers: servers, SystemPrompt: prompt, ConfigOptions: initial, Meta: cfg.Meta}, opts...)
+			SessionID: sid, CursorID: acpv1.CursorID(cfg.at), Cwd: cfg.Cwd, AdditionalDirectories: dirs, MCPServers: servers,
+			SystemPrompt: prompt, ConfigOptions: initial, Meta: cfg.Meta}, opts...)
 		if err != nil {
 			return nil, err
 		}

@@ -110,7 +110,7 @@ func (p *clientV2) open(ctx context.Context, how clientOpening, id SessionID, cf
 		return &clientOpened{id: r.SessionID, options: r.ConfigOptions, commands: r.AvailableCommands, meta: r.Meta}, nil
 	case clientOpenFork:
 		r, err := call(ctx, acpv2.MethodSessionFork, conn, &acpv2.ForkSessionRequest{
-			SessionID: id, Cwd: cfg.Cwd, AdditionalDirectories: cfg.AdditionalDirectories, MCPServers: cfg.MCPServers, SystemPrompt: cfg.SystemPrompt,
+			SessionID: id, CursorID: cfg.at, Cwd: cfg.Cwd, AdditionalDirectories: cfg.AdditionalDirectories, MCPServers: cfg.MCPServers, SystemPrompt: cfg.SystemPrompt,
 			ConfigOptions: p.c.initial(cfg), Meta: cfg.Meta,
 		}, opts...)
 		if err != nil {
