@@ -123,6 +123,8 @@ func (a *testy) agent() *acp.Agent {
 		return agent
 	}
 	agent.ForkSession = a.forkSession
+	agent.ForkSessionAt = a.forkSessionAt
+	agent.Content.Skill = true
 	agent.ArchiveSession = a.archiveSession
 	agent.SessionStatus = a.sessionStatus
 	agent.SessionOptions = a.sessionOptions

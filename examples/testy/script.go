@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -20,6 +21,7 @@ type script struct {
 	rest  string        // the same as one text
 	stop  acp.StopReason
 	said  strings.Builder
+	at    *acpv2.CursorUpdate // a cursor behind the answer, if there is one
 }
 
 // accept refuses, or holds, the prompts that ask for it. In version 2 they then
@@ -44,7 +46,7 @@ func (a *testy) accept(ctx context.Context, t *acp.Turn) error {
 func (a *testy) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 	word, rest := firstWord(t.Blocks())
 	s := &script{Turn: t, agent: a, conn: t.Session().Conn().Conn(), args: strings.Split(rest, " "), rest: rest, stop: acp.StopEndTurn}
-	defer func() { a.remember(t, s.said.String()) }()
+	defer func() { a.remember(t, s.said.String(), s.at) }()
 	do := words[word]
 	if do == nil {
 		do = (*script).echo

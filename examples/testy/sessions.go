@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ type saved struct {
 	number  int
 	info    acp.SessionInfo
 	history []acp.SessionUpdate
+	cursors map[acpv2.CursorID]int // how much of the history is before them
 }
 
 // tspeer is what the test suite puts under _meta.
@@ -55,15 +57,16 @@ func (a *testy) add(s *acp.AgentSession, history []acp.SessionUpdate) error {
 		SessionID: s.ID(), Cwd: s.Cwd(), AdditionalDirectories: s.AdditionalDirectories(), Title: "untitled",
 		UpdatedAt: "2026-11-01T00:00:00Z",
 	}}
-	return equip(s)
+	return a.equip(s)
 }
 
-// equip gives a session its options and commands.
-func equip(s *acp.AgentSession) error {
-	if err := s.SetOptions(firstOptions()...); err != nil {
+// equip gives a session its options and commands, and a skill.
+func (a *testy) equip(s *acp.AgentSession) error {
+	err := errors.Join(s.SetOptions(firstOptions()...), s.SetCommands(planCommand))
+	if err != nil || a.stable {
 		return err
 	}
-	return s.SetCommands(planCommand)
+	return s.SetSkills(acpv2.Skill{Name: "review", Description: "review a change", Path: "/testy/review/SKILL.md"})
 }
 
 // firstOptions are those that a session begins with.
@@ -143,7 +146,22 @@ func (a *testy) resumeSession(_ context.Context, s *acp.AgentSession, replay boo
 	if len(s.Options()) > 0 {
 		return nil // it is open
 	}
-	return equip(s)
+	return a.equip(s)
+}
+
+// forkSessionAt is forkSession up to a cursor.
+func (a *testy) forkSessionAt(_ context.Context, s *acp.AgentSession, from acp.SessionID, at acpv2.CursorID) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	old := a.saved[from]
+	if old == nil {
+		return acp.SessionNotFound(from)
+	}
+	n, ok := old.cursors[at]
+	if !ok {
+		return jsonrpc.ErrInvalidParams.WithData(map[string]acpv2.CursorID{"cursorId": at})
+	}
+	return a.add(s, slices.Clone(old.history[:n]))
 }
 
 func (a *testy) forkSession(_ context.Context, s *acp.AgentSession, from acp.SessionID) error {
@@ -220,12 +238,26 @@ func (a *testy) setTitle(_ context.Context, _ *acp.AgentConn, id acp.SessionID, 
 	return title, a.change(id, func(s *saved) { s.info.Title = title })
 }
 
-// remember saves a turn for later replay.
-func (a *testy) remember(t *acp.Turn, said string) {
+// answerID is the id of the answer in what is replayed.
+func answerID(t *acp.Turn) acp.MessageID {
+	return acp.MessageID(fmt.Sprintf("%s_answer", t.PromptID()))
+}
+
+// remember saves a turn for later replay, and a cursor behind it, if there is one.
+func (a *testy) remember(t *acp.Turn, said string, cursor *acpv2.CursorUpdate) {
 	history := []acp.SessionUpdate{&acp.UserMessage{MessageID: t.PromptID(), Content: acp.Set(t.Blocks())}}
 	if said != "" {
-		id := acp.MessageID(fmt.Sprintf("%s_answer", t.PromptID()))
-		history = append(history, &acp.AgentMessage{MessageID: id, Content: acp.Set([]acp.ContentBlock{acp.Text(said)})})
+		history = append(history, &acp.AgentMessage{MessageID: answerID(t), Content: acp.Set([]acp.ContentBlock{acp.Text(said)})})
 	}
-	_ = a.change(t.Session().ID(), func(s *saved) { s.history = append(s.history, history...) }) // it may have been deleted
+	_ = a.change(t.Session().ID(), func(s *saved) { // it may have been deleted
+		s.history = append(s.history, history...)
+		if cursor == nil {
+			return
+		}
+		if s.cursors == nil {
+			s.cursors = map[acpv2.CursorID]int{}
+		}
+		s.cursors[cursor.CursorID] = len(s.history)
+		s.history = append(s.history, cursor)
+	})
 }

@@ -52,6 +52,9 @@ var words = map[string]func(*script, context.Context) error{
 	"!mcp":         (*script).mcp,         // !mcp SERVER METHOD PARAMS
 	"!mcpcancel":   (*script).mcpCancel,   // !mcpcancel SERVER
 	"!raw":         (*script).raw,         // !raw LINE: writes it
+	"!cursor":      (*script).cursor,      // !cursor ID: the session can be forked behind the answer
+	"!suggest":     (*script).suggest,     // !suggest TEXT: suggests that prompt; nothing without a text
+	"<skill>":      (*script).skill,       // the skill review, instead of a text
 
 	"echo":           func(s *script, _ context.Context) error { return s.say(s.rest) },
 	"sleep":          (*script).sleep, // sleep MILLISECONDS
