@@ -407,7 +407,8 @@ func (s *ClientSession) Suggestions() []acpv2.PromptSuggestion {
 
 // Cursors returns the positions in the session that the agent has reported, in the order
 // in which it has: each as the updates of it amount to, with its anchor, and with
-// capabilities that are set or clear. At most 4,096 are known, the latest. An agent of
+// capabilities that are set or clear. At most 4,096 are known, the latest; an update of more than 16 KiB is
+// ignored. An agent of
 // version 1 reports none unless [Client.Cursors] is set. The caller must not change them.
 // Experimental.
 func (s *ClientSession) Cursors() []acpv2.CursorUpdate {

@@ -8,8 +8,11 @@ import (
 )
 
 // Max bounds the cursors of a session. Beyond that, the one that was reported first is
-// forgotten.
-const Max = 4096
+// forgotten. An update that has more than MaxSize bytes as JSON is ignored.
+const (
+	Max     = 4096
+	MaxSize = 16 << 10
+)
 
 // A List is what the cursor updates of a session amount to. The zero value has none. It is
 // not safe for concurrent use.
@@ -20,8 +23,12 @@ type List struct {
 
 // Apply adds what an update says. The anchor is fixed by the first update that has one; the
 // capabilities stay as they are unless the update says something of them. It returns the
-// cursor as it is now, or nil for one that is not known without an anchor.
+// cursor as it is now, or nil if the update is ignored, as one is that says something of an
+// unknown cursor without its anchor.
 func (l *List) Apply(u *acpv2.CursorUpdate) *acpv2.CursorUpdate {
+	if data, err := u.AppendJSON(nil); err != nil || len(data) > MaxSize {
+		return nil
+	}
 	was := l.by[u.CursorID]
 	if was == nil {
 		if u.Anchor == nil {

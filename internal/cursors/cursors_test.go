@@ -3,6 +3,7 @@ package cursors
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/goacp/acp/acpv2"
@@ -53,6 +54,8 @@ func TestBound(t *testing.T) {
 	for i := range Max + 1 {
 		l.Apply(&acpv2.CursorUpdate{CursorID: acpv2.CursorID(fmt.Sprint(i)), Anchor: &acpv2.CursorUserMessageAnchor{MessageID: "m"}})
 	}
+	l.Apply(&acpv2.CursorUpdate{CursorID: "long", Anchor: &acpv2.CursorUserMessageAnchor{MessageID: "m"},
+		Meta: json.RawMessage(`{"x":"` + strings.Repeat("x", MaxSize) + `"}`)})
 	all := l.All()
 	if len(all) != Max || all[0].CursorID != "1" || l.Apply(&acpv2.CursorUpdate{CursorID: "0"}) != nil {
 		t.Errorf("%d cursors, the first is %s", len(all), all[0].CursorID)

@@ -97,6 +97,8 @@ type Frontend struct {
 	// Suggests says that the user is offered the prompts that the agent suggests, as far as they are text: see
 	// [Session.Suggestions].
 	Suggests bool
+	// Cursors has agents of version 1 say where a session can be forked, as those of version 2 do: see [Session.Cursors].
+	Cursors bool
 	// Note is called with what happens to the agent: see [Note].
 	Note func(Note)
 }

@@ -88,6 +88,14 @@ func (x *identities) id(in ids.Space, id string) string {
 	return own
 }
 
+// now returns what an id means that the agent does not use again: what has replaced it, if it was replaced.
+func (x *identities) now(in ids.Space, id string) string {
+	if own, ok := x.own[ident{in, id}]; ok {
+		return own
+	}
+	return id
+}
+
 // back returns the agent's id of what id has replaced, or is.
 func (x *identities) back(in ids.Space, own string) string {
 	if x != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/internal/cursors"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -83,6 +84,7 @@ type journal struct {
 	mu     sync.Mutex
 	rec    *store.Recorder // nil if nothing is kept
 	conv   *transcript.Conversation
+	cursor cursors.List // under the ids that conv has
 	queue  []item
 	bytes  int
 	writer chan struct{} // closed when the writer has ended; nil if none runs
@@ -346,8 +348,11 @@ func (j *journal) apply(batch []item) []transcript.Change {
 			}
 		case it.update != nil:
 			m.add(conv.Apply(it.update))
-			if _, ok := it.update.(*acpv2.PromptSuggestionsUpdate); ok { // which is not in the conversation
+			switch u := it.update.(type) { // which are not in the conversation
+			case *acpv2.PromptSuggestionsUpdate:
 				m.add(transcript.Change{Op: transcript.OpSession})
+			case *acpv2.CursorUpdate:
+				m.add(j.moves(u))
 			}
 		}
 	}

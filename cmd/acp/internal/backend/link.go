@@ -148,6 +148,7 @@ func (h *Host) client(l *link) *acp.Client {
 		TerminalAuth:   front.RunInTerminal != nil && h.cfg.Agent.Command != "",
 		Logger:         h.cfg.Logger,
 	}
+	c.Cursors = front.Cursors
 	if front.Suggests {
 		c.Suggestions = &acp.PromptContent{}
 	}

@@ -53,6 +53,10 @@ func newPast(kept *transcript.Snapshot) *past {
 // holds order.
 func (s *Session) tells(u *acp.Update) bool {
 	p := s.past
+	if _, ok := u.Update.(*acpv2.CursorUpdate); ok && u.Replayed {
+		s.put(u.Update) // what it is beside has the id that the history has
+		return true
+	}
 	if u.Replayed {
 		if p == nil {
 			p = newPast(new(transcript.Snapshot))
@@ -305,6 +309,9 @@ func (s *Session) own(u acp.SessionUpdate) (before, own acp.SessionUpdate) {
 	}
 	if before != nil {
 		before = x.update(before)
+	}
+	if c, ok := u.(*acpv2.CursorUpdate); ok {
+		return nil, ids.Rename(c, x.now)
 	}
 	own = x.update(u)
 	if c, ok := own.(*acp.ToolCallUpdate); ok && s.past != nil {

@@ -66,6 +66,7 @@ func (s *Session) succeed(cs *acp.ClientSession) (other *Session) {
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.dropPast() // the agent has none to replay
+	s.journal.forgetCursors()
 	h.mu.Lock()
 	other = h.sessions[cs.ID()]
 	if h.sessions[s.ID()] == s {
@@ -87,13 +88,13 @@ func (s *Session) succeed(cs *acp.ClientSession) (other *Session) {
 	other.successor = s
 	other.order.Unlock()
 	other.journal.close()
-	s.takeOver(other.Snapshot())
+	s.takeOver(other.Snapshot(), other.Cursors())
 	return other
 }
 
 // takeOver adds what was said in another session, and what is known of it: the commands, the usage,
 // and the title if this session has none. catchUp adds the options. The caller holds order.
-func (s *Session) takeOver(now *transcript.Snapshot) {
+func (s *Session) takeOver(now *transcript.Snapshot, cursors []acpv2.CursorUpdate) {
 	put := func(u acp.SessionUpdate) { s.put(s.ids.update(u)) }
 	for e := range now.Entries() {
 		if p, ok := e.(*transcript.Permission); ok && p.Outcome != nil {
@@ -101,6 +102,9 @@ func (s *Session) takeOver(now *transcript.Snapshot) {
 		} else if u := e.Update(); u != nil {
 			put(u)
 		}
+	}
+	for _, c := range cursors {
+		put(&c)
 	}
 	is := now.Session()
 	if is.Commands != nil {

@@ -353,6 +353,7 @@ func (s *Session) anew() {
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.dropPast()
+	s.journal.forgetCursors()
 	s.calls = ids.NewCalls("")
 	if s.ids = newIdentities(now); s.ids != nil {
 		s.past = newPast(now)
@@ -405,7 +406,12 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 // put records an update.
 func (s *Session) put(u acp.SessionUpdate) {
 	it := item{update: u}
-	if _, now := u.(*acpv2.PromptSuggestionsUpdate); !now && (s.host.keeper.store != nil || textSize(u) < 0) {
+	now := false // it means nothing to who restores the session
+	switch u.(type) {
+	case *acpv2.PromptSuggestionsUpdate, *acpv2.CursorUpdate:
+		now = true
+	}
+	if !now && (s.host.keeper.store != nil || textSize(u) < 0) {
 		it.event = updateEvent(u)
 	}
 	s.journal.put(it)

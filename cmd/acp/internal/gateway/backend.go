@@ -183,6 +183,7 @@ func (b *backend) client() *acp.Client {
 		Info: cfg.Info, Logger: cfg.Logger, CancelGrace: cfg.CancelGrace,
 		Update: b.update, RequestPermission: b.permission, Elicit: b.elicit, ShowsTerminals: true,
 		Suggestions: &acp.PromptContent{}, // what every client can offer
+		Cursors:     true,
 	}
 	c.Engine.Diagnose = b.noticed
 	b.s.lend(c)
@@ -410,6 +411,9 @@ func (b *backend) update(ctx context.Context, cs *acp.ClientSession, u *acp.Upda
 		told()
 		return
 	}
+	if child == "" && !u.Replayed {
+		b.echoed(u.Update)
+	}
 	if u.Replayed || u.Synthetic || b.stream.introduces(u) {
 		b.stream.dropped(eventOfUpdate(u))
 		told()
@@ -435,6 +439,26 @@ func (b *backend) update(ctx context.Context, cs *acp.ClientSession, u *acp.Upda
 	b.mu.Unlock()
 	b.record(ctx, child, u)
 	told()
+}
+
+// echoed notes which id the agent has for the message of the prompt that runs, if an update is that message.
+func (b *backend) echoed(u acp.SessionUpdate) {
+	var id acp.MessageID
+	switch u := u.(type) {
+	case *acp.UserMessage:
+		id = u.MessageID
+	case *acp.UserMessageChunk:
+		id = u.MessageID
+	default:
+		return
+	}
+	b.s.mu.Lock()
+	prompt := ""
+	if len(b.s.queue) > 0 {
+		prompt = string(b.s.queue[0].id)
+	}
+	b.s.mu.Unlock()
+	b.names.prompted(id, prompt)
 }
 
 // records reports whether an update is for the log. It notes the event of one that is not.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
@@ -29,6 +28,8 @@ type forkState struct {
 	At    uint64  `json:"at"`
 	Agent string  `json:"agent,omitempty"` // the agent's session, if it may be asked for a copy of that
 	Since *uint64 `json:"since,omitempty"` // attributes.Since of such a copy
+	// Cursor is up to where the agent is to copy it; "" means all of it.
+	Cursor acpv2.CursorID `json:"cursor,omitempty"`
 }
 
 // forkSession begins a session with what was said in another one.
@@ -37,9 +38,22 @@ func (g *Gateway) forkSession(ctx context.Context, as *acp.AgentSession, from ac
 	if err != nil {
 		return err
 	}
-	if atCursor(ctx) {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cursorId: a gateway forks a session at its end, or at a position that _meta says")
+	return g.fork(ctx, as, from, "", &m)
+}
+
+// forkSessionAt is forkSession up to a cursor of the agent, which alone knows what it remembered there.
+func (g *Gateway) forkSessionAt(ctx context.Context, as *acp.AgentSession, from acp.SessionID, at acpv2.CursorID) error {
+	m, err := metaOf(as.Meta())
+	if err == nil && m.At != nil {
+		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "a fork is at a cursor, or at a position that _meta says, not at both")
 	}
+	if err != nil {
+		return err
+	}
+	return g.fork(ctx, as, from, at, &m)
+}
+
+func (g *Gateway) fork(ctx context.Context, as *acp.AgentSession, from acp.SessionID, cursor acpv2.CursorID, m *meta) error {
 	_, info, err := g.lookUp(ctx, from)
 	if err != nil {
 		return err
@@ -60,7 +74,12 @@ func (g *Gateway) forkSession(ctx context.Context, as *acp.AgentSession, from ac
 	if m.At != nil {
 		f.at = *m.At
 	}
-	if err := f.measure(ctx, m.At != nil); err != nil {
+	if cursor != "" {
+		err = f.measureAt(ctx, cursor, &source)
+	} else {
+		err = f.measure(ctx, m.At != nil)
+	}
+	if err != nil {
 		return err
 	}
 	known.Starts = source.Starts // ids of messages in the history begin with the numbers up to this one
@@ -71,6 +90,7 @@ func (g *Gateway) forkSession(ctx context.Context, as *acp.AgentSession, from ac
 		if source.Since != nil && *source.Since == 0 {
 			known.Fork.Since = source.Since
 		}
+		known.Fork.Cursor = cursor
 	}
 	if m.Lend && g.suits(as.Cwd()) {
 		known.Lent = lentBy(as.Conn())
@@ -94,21 +114,6 @@ func (g *Gateway) forkSession(ctx context.Context, as *acp.AgentSession, from ac
 	as.SetAnswerMeta(ownmeta.Of(map[string]any{"cursor": last, "forked": f.at}))
 	pos, forget := g.position(as)
 	return g.lendOn(as, m.Lend, g.join(ctx, p, id, as, last, pos, forget))
-}
-
-// atCursor reports whether a client asks for a fork at a cursor of the agent, which alone knows where that is.
-func atCursor(ctx context.Context) bool {
-	q := jsonrpc.RequestFrom(ctx)
-	if q == nil {
-		return false
-	}
-	switch r := q.Params.(type) {
-	case *acpv1.ForkSessionRequest:
-		return r.CursorID != ""
-	case *acpv2.ForkSessionRequest:
-		return r.CursorID != ""
-	}
-	return false
 }
 
 // asked returns what a client asks for a session that is new, with an agent.
@@ -143,7 +148,8 @@ type fork struct {
 	by   string
 	at   uint64 // the last record that is copied
 	hash string // its hash
-	end  bool   // no turn of the source follows it
+	end  bool   // no turn of the source follows it, or the agent is to copy its session up to a cursor
+	open string // the prompt of the turn that is copied in part, or ""
 }
 
 // measure finds the last record that is copied. A turn is copied as a whole or not at all: of an unfinished one nothing
@@ -214,6 +220,9 @@ func (f *fork) copy(ctx context.Context, id string) (last uint64, err error) {
 	if errors.Is(err, errEnough) || errors.As(err, &damage) {
 		err = nil
 	}
+	if err == nil && f.open != "" {
+		batch = append(batch, engine.Record{Kind: kindEnd, Data: encode(endRecord{Prompt: f.open, Stop: acp.StopEndTurn})})
+	}
 	if err == nil && len(batch) > 0 {
 		err = flush()
 	}
@@ -235,6 +244,11 @@ func forked(r engine.Record, from, to string) ([]byte, error) {
 		var u updateRecord
 		if err := json.Unmarshal(r.Data, &u); err != nil {
 			return nil, err
+		}
+		if said, err := decodeUpdate(r.Data); err == nil {
+			if _, ok := said.(*acpv2.CursorUpdate); ok {
+				return nil, nil // it is one of the source
+			}
 		}
 		u, err := u.adopted(from, to)
 		if err != nil {
@@ -285,9 +299,15 @@ func (b *backend) copied(ctx context.Context, cfg acp.SessionConfig, f *forkStat
 	if f.Agent == "" {
 		return nil, nil
 	}
-	s, err := b.conn.Fork(ctx, acp.SessionID(f.Agent), cfg)
+	s, err := b.conn.ForkAt(ctx, acp.SessionID(f.Agent), f.Cursor, cfg)
+	if err == nil && f.Cursor != "" {
+		return s, nil
+	}
 	if err != nil {
-		if ctx.Err() != nil || b.conn.Conn().Err() != nil {
+		if errors.Is(err, errors.ErrUnsupported) && f.Cursor != "" {
+			err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cursorId: the agent cannot fork sessions")
+		}
+		if f.Cursor != "" || ctx.Err() != nil || b.conn.Conn().Err() != nil {
 			return nil, err
 		}
 		b.s.logger().Info("gateway: the agent cannot fork its session", "error", err)

@@ -23,8 +23,25 @@ type naming struct {
 	life string         // with its dot
 	turn *atomic.Uint64 // the record of the prompt that has begun last
 
-	mu sync.Mutex
-	of map[acp.SessionID]*names // of the agent's session, which is "", and of each subagent
+	mu      sync.Mutex
+	of      map[acp.SessionID]*names // of the agent's session, which is "", and of each subagent
+	prompts map[string]string        // by the id that the agent has for the message of a prompt, that of its record
+}
+
+// maxPromptNames bounds the prompts that are known by the agent's ids. Beyond that, all are forgotten.
+const maxPromptNames = 4096
+
+// prompted is called with the agent's own id for the message of a prompt.
+func (n *naming) prompted(id acp.MessageID, prompt string) {
+	if id == "" || prompt == "" || len(id) > ids.MaxID {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.prompts == nil || len(n.prompts) >= maxPromptNames {
+		n.prompts = make(map[string]string)
+	}
+	n.prompts[string(id)] = prompt
 }
 
 // names are those of one session.
@@ -100,6 +117,9 @@ func (n *naming) update(child acp.SessionID, u *acp.Update, event uint64) acp.Se
 	said := ids.Rename(u.Update, func(in ids.Space, id string) string {
 		if in == ids.Call && call != nil {
 			return n.call(x, call)
+		}
+		if prompt, ok := n.prompts[id]; ok && in == ids.User && child == "" { // which a cursor may be beside
+			return prompt
 		}
 		return n.name(x, in, id)
 	})

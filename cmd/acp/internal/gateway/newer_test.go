@@ -3,9 +3,10 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -150,17 +151,123 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// TestForkAtCursor: a fork at a cursor of the agent is refused: it would be one of the whole session.
+// TestForkAtCursor: a fork at a cursor is passed to the agent that has reported it, and has what was said up to there, also in
+// the middle of a turn. Cursors that there are not, that offer no fork, that are of the source or of an agent that has forgotten
+// the session, and those of another user's session are refused.
 func TestForkAtCursor(t *testing.T) {
-	for version := 1; version <= 2; version++ {
-		r := newRig(t, talking(nil))
-		c := r.connect(version)
+	versions(t, func(t *testing.T, version, agentVersion int) {
+		asked := new(seen)
+		can := acpv2.Set(acpv2.CursorCapabilities{Fork: new(acpv2.CursorForkCapabilities)})
+		var a *acp.Agent
+		a = &acp.Agent{
+			Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+				text := turn.Blocks()[len(turn.Blocks())-1].(*acp.TextContent).Text
+				user := acp.MessageID("u-" + text)
+				if agentVersion == 1 { // in version 2 it has confirmed the prompt
+					_ = turn.Send(&acp.UserMessageChunk{MessageID: user, Content: acp.Text(text)})
+				} else {
+					user = turn.PromptID()
+				}
+				answer := func(n string) acp.SessionUpdate {
+					return &acp.AgentMessage{MessageID: acp.MessageID(n + "-" + text), Content: acp.Set([]acp.ContentBlock{acp.Text(n + " " + text)})}
+				}
+				for _, u := range []acp.SessionUpdate{
+					&acpv2.CursorUpdate{CursorID: acpv2.CursorID("before-" + text), Capabilities: can, Anchor: &acpv2.CursorUserMessageAnchor{MessageID: user, Position: acpv2.CursorAnchorPositionBefore}},
+					answer("1"),
+					&acpv2.CursorUpdate{CursorID: acpv2.CursorID("in-" + text), Capabilities: can, Anchor: &acpv2.CursorAgentMessageAnchor{MessageID: acp.MessageID("1-" + text), Position: acpv2.CursorAnchorPositionAfter}},
+					&acpv2.CursorUpdate{CursorID: acpv2.CursorID("no-" + text), Anchor: &acpv2.CursorAgentMessageAnchor{MessageID: acp.MessageID("1-" + text), Position: acpv2.CursorAnchorPositionBefore}},
+					answer("2"),
+				} {
+					if err := turn.Send(u); err != nil {
+						return "", err
+					}
+				}
+				return acp.StopEndTurn, nil
+			},
+			ForkSession: func(context.Context, *acp.AgentSession, acp.SessionID) error { asked.add("all"); return nil },
+			ForkSessionAt: func(_ context.Context, _ *acp.AgentSession, _ acp.SessionID, at acpv2.CursorID) error {
+				asked.add(string(at))
+				return nil
+			},
+		}
+		r := newRig(t, a)
+		r.max = agentVersion
+		c := r.connect(version, func(c *acp.Client) { c.Cursors = true })
 		s := c.new(t)
 		say(t, s, "one")
-		params := json.RawMessage(fmt.Sprintf(`{"sessionId":%q,"cwd":"/project","mcpServers":[],"cursorId":"c"}`, s.ID()))
-		err := c.conn.Conn().Call(t.Context(), "session/fork", params, nil)
-		if refused, ok := errors.AsType[*jsonrpc.Error](err); !ok || refused.Code != jsonrpc.CodeInvalidParams {
-			t.Errorf("version %d: %v", version, err)
+		say(t, s, "two")
+		said := func(id acp.SessionID) (all []string) {
+			err := r.log.Read(t.Context(), string(id), 0, func(rec engine.Record) error {
+				switch rec.Kind {
+				case kindPrompt:
+					p, err := decodePrompt(rec.Data)
+					all = append(all, "prompt "+textOf(p.Content))
+					return err
+				case kindEnd:
+					all = append(all, "end")
+				case kindUpdate:
+					u, err := decodeUpdate(rec.Data)
+					switch u := u.(type) {
+					case *acp.AgentMessage:
+						all = append(all, textOf(u.Content.Or(nil)))
+					case *acp.AgentMessageChunk:
+						all = append(all, textOf([]acp.ContentBlock{u.Content}))
+					case *acpv2.CursorUpdate:
+						all = append(all, "cursor")
+					}
+					return err
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range all {
+				all[i] = strings.TrimSpace(all[i])
+			}
+			return all
 		}
-	}
+		one := []string{"prompt one", "1 one", "2 one", "end"}
+		for at, want := range map[string][]string{
+			"before-one": nil, "before-two": one, "in-one": {"prompt one", "1 one", "end"}, "in-two": append(slices.Clone(one), "prompt two", "1 two", "end"),
+		} {
+			f, err := c.conn.ForkAt(t.Context(), s.ID(), acpv2.CursorID(at), acp.SessionConfig{Cwd: "/project"})
+			if err != nil {
+				t.Errorf("%s: %v", at, err)
+				continue
+			}
+			if diff := cmp.Diff(want, said(f.ID())); diff != "" {
+				t.Errorf("%s: %s", at, diff)
+			}
+			if got := asked.take(); got[len(got)-1] != at {
+				t.Errorf("%s: the agent was asked %q", at, got)
+			}
+			if _, err := c.conn.ForkAt(t.Context(), f.ID(), acpv2.CursorID(at), acp.SessionConfig{Cwd: "/project"}); !errors.Is(err, jsonrpc.ErrInvalidParams) {
+				t.Errorf("%s, of the copy: %v", at, err)
+			}
+		}
+		refused := func(what string, at acpv2.CursorID) {
+			t.Helper()
+			before := len(asked.take())
+			if _, err := c.conn.ForkAt(t.Context(), s.ID(), at, acp.SessionConfig{Cwd: "/project"}); !errors.Is(err, jsonrpc.ErrInvalidParams) {
+				t.Errorf("%s: %v", what, err)
+			}
+			if len(asked.take()) != before {
+				t.Errorf("%s: the agent was asked", what)
+			}
+		}
+		refused("unknown", "nothing")
+		refused("one without fork", "no-one")
+		other, err := r.log.List(t.Context(), engine.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions := len(other.Sessions)
+		r.stopAgent(s.ID()) // which cannot bring it back
+		say(t, s, "three")
+		refused("of a session that the agent has forgotten", "in-one")
+		if other, err = r.log.List(t.Context(), engine.Query{}); err != nil || len(other.Sessions) != sessions {
+			t.Errorf("%d sessions, and %d before: %v", len(other.Sessions), sessions, err)
+		}
+	})
 }

@@ -35,6 +35,7 @@ func (g *Gateway) agent() *acp.Agent {
 		NewSession:            g.newSession,
 		ResumeSession:         g.resumeSession,
 		ForkSession:           g.forkSession,
+		ForkSessionAt:         g.forkSessionAt,
 		ListSessions:          g.listSessions,
 		CloseSession:          func(context.Context, *acp.AgentSession) error { return nil }, // the others stay
 		DeleteSession:         g.deleteSession,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/transcript"
@@ -160,7 +161,9 @@ func (l *lines) appendBatch(dst []byte, snap *transcript.Snapshot, changes []tra
 	for i, ch := range changes {
 		if ch.Op == transcript.OpSession {
 			var value []byte
-			if u := snap.Session().Update(ch.Field); u != nil {
+			if ch.Field == backend.FieldCursor {
+				value = []byte(ch.Text)
+			} else if u := snap.Session().Update(ch.Field); u != nil {
 				if value, err = u.AppendJSON(nil); err != nil {
 					return dst, err
 				}

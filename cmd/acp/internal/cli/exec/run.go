@@ -161,7 +161,7 @@ func (t *turn) prepare(ctx context.Context) (blocks []acp.ContentBlock, done fun
 		fmt.Fprintln(a.Err, "acp: "+safetext.Line(left, 500))
 	}
 	front := backend.Frontend{Changed: t.report.changed, Decided: t.report.decided, Note: t.report.note,
-		Unheld: t.report.isUnheld, Broken: t.report.isBroken}
+		Unheld: t.report.isUnheld, Broken: t.report.isBroken, Cursors: o.JSON}
 	done = func() {}
 	switch {
 	case o.Ask:

@@ -8,6 +8,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/internal/updatetest"
 	"github.com/goacp/acp/transcript"
 )
@@ -31,7 +32,7 @@ func reported(t *testing.T, o Options, us []acpv2.SessionUpdate) string {
 func TestUpdatesJSON(t *testing.T) {
 	ignored := map[string]string{
 		"prompt_suggestions_update": "nobody is there to whom prompts could be suggested",
-		"cursor_update":             "nothing can be forked here",
+		"cursor_update":             "is no part of a conversation: see TestCursorsJSON",
 		"replay_complete":           "the history is not written",
 	}
 	updatetest.Check(t, ignored, func(t *testing.T, us []acpv2.SessionUpdate) string {
@@ -43,6 +44,20 @@ func TestUpdatesJSON(t *testing.T) {
 		}
 		return text
 	})
+}
+
+// TestCursorsJSON: what the agent says of a cursor makes a line.
+func TestCursorsJSON(t *testing.T) {
+	var b bytes.Buffer
+	r := newReport(&Options{JSON: true, App: &app.App{Out: &b, Err: &b}})
+	r.main = "s"
+	const cursor = `{"sessionUpdate":"cursor_update","cursorId":"c","anchor":{"type":"user_message","messageId":"m","position":"before"}}`
+	r.writeChanges("s", transcript.New(transcript.Config{}).Snapshot(), []transcript.Change{
+		{Op: transcript.OpSession, Field: backend.FieldCursor, ID: "c", Text: cursor},
+	})
+	if want := `{"type":"update","session":"s","op":"session","field":"cursor","value":` + cursor + "}\n"; b.String() != want {
+		t.Errorf("%s, want %s", &b, want)
+	}
 }
 
 // TestUpdatesText: every update is written on a terminal, or listed here.

@@ -34,6 +34,7 @@ func commands() []command {
 		{"changes", "", "show what this session has changed, and take changes back", func(m *model, _ string) tea.Cmd { return m.openChanges() }},
 		{"jobs", "", "list and stop commands that run in the background", func(m *model, _ string) tea.Cmd { return m.openBackground() }},
 		{"back", "", "go back to an earlier prompt", func(m *model, _ string) tea.Cmd { return m.openRewind() }},
+		{"fork", "", "continue from here, or from an earlier message, in a copy of the session", func(m *model, _ string) tea.Cmd { return m.openFork() }},
 		{"title", "TEXT", "rename the session", (*model).retitle},
 		{"copy", "", "copy an answer or code", func(m *model, _ string) tea.Cmd { return m.openCopy() }},
 		{"find", "TEXT", "search the conversation", func(m *model, arg string) tea.Cmd { m.openSearch(); return m.searchPaste(arg) }},

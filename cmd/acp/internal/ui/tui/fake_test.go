@@ -23,6 +23,7 @@ import (
 // A fakeLink is an agent that does what a test says.
 type fakeLink struct {
 	takes    acp.PromptContent
+	forks    bool
 	version  int
 	done     chan struct{}
 	err      error
@@ -36,6 +37,7 @@ type fakeLink struct {
 func (l *fakeLink) Agent() acp.Implementation {
 	return acp.Implementation{Name: "fake", Title: "Fake", Version: "1.2.3"}
 }
+func (l *fakeLink) Forks() bool              { return l.forks }
 func (l *fakeLink) Version() int             { return l.version }
 func (l *fakeLink) Takes() acp.PromptContent { return l.takes }
 func (l *fakeLink) NewSession(context.Context) (talk, error) {
@@ -72,6 +74,8 @@ type fakeTalk struct {
 	suggests []acpv2.PromptSuggestion
 	set      []acp.SessionConfigOptionValue
 	unset    []error
+	cursors  []acpv2.CursorUpdate
+	forks    []acpv2.CursorID
 	runs     []*transcript.Terminal
 	stopped  []acp.TerminalID
 }
@@ -88,8 +92,16 @@ func (t *fakeTalk) Commands() []acp.AvailableCommand   { return t.commands }
 func (t *fakeTalk) Suggestions() []acpv2.PromptSuggestion {
 	return slices.Clone(t.suggests)
 }
-func (t *fakeTalk) Unset() []error { return t.unset }
-func (t *fakeTalk) Title() string  { return t.conv.Snapshot().Session().Title }
+func (t *fakeTalk) Unset() []error                { return t.unset }
+func (t *fakeTalk) Cursors() []acpv2.CursorUpdate { return t.cursors }
+func (t *fakeTalk) Fork(_ context.Context, at acpv2.CursorID) (talk, error) {
+	if at == "gone" {
+		return nil, errors.New("no such cursor")
+	}
+	t.forks = append(t.forks, at)
+	return &fakeTalk{id: "fork", conv: transcript.New(transcript.Config{}), results: make(chan turnEnd, 8)}, nil
+}
+func (t *fakeTalk) Title() string { return t.conv.Snapshot().Session().Title }
 func (t *fakeTalk) SetTitle(context.Context, string) error {
 	return errors.ErrUnsupported
 }

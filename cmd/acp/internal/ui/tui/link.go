@@ -22,6 +22,7 @@ type link interface {
 	NewSession(ctx context.Context) (talk, error)
 	Restore(ctx context.Context, id acp.SessionID) (talk, acp.Restored, error)
 	Sessions(ctx context.Context, cwd string) ([]acp.SessionInfo, error)
+	Forks() bool
 	Session(id acp.SessionID) (talk, bool)
 	Done() <-chan struct{}
 	Err() error
@@ -38,6 +39,8 @@ type talk interface {
 	Suggestions() []acpv2.PromptSuggestion
 	SetOption(ctx context.Context, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error
 	Unset() []error
+	Cursors() []acpv2.CursorUpdate
+	Fork(ctx context.Context, at acpv2.CursorID) (talk, error)
 	Title() string
 	SetTitle(ctx context.Context, title string) error
 	Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error)
@@ -139,6 +142,14 @@ func (t hostTalk) Commands() []acp.AvailableCommand {
 	return nil
 }
 
+func (t hostTalk) Fork(ctx context.Context, at acpv2.CursorID) (talk, error) {
+	s, err := t.Session.Fork(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return hostTalk{s}, nil
+}
+
 func (t hostTalk) SetOption(ctx context.Context, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error {
 	if t.Client() == nil {
 		return errors.ErrUnsupported
@@ -149,8 +160,8 @@ func (t hostTalk) SetOption(ctx context.Context, id acp.SessionConfigID, v acp.S
 // frontend returns f as the hooks of a host.
 func (f *front) frontend() backend.Frontend {
 	return backend.Frontend{
-		Suggests: true,
-		Changed:  func(s *backend.Session, changes []transcript.Change) { f.changed(s.ID(), changes) },
+		Suggests: true, Cursors: true,
+		Changed: func(s *backend.Session, changes []transcript.Change) { f.changed(s.ID(), changes) },
 		Ask: func(ctx context.Context, s *backend.Session, req acphost.Request) (acp.PermissionOptionID, error) {
 			var shown *transcript.Snapshot
 			if s != nil {

@@ -31,6 +31,7 @@ type (
 		talk    talk
 		how     acp.Restored
 		err     error
+		forked  acp.SessionID // what it is a copy of, or ""
 	}
 	endedMsg struct{ attempt int }
 	turnMsg  struct {
@@ -97,7 +98,7 @@ func (m *model) openSession(id acp.SessionID) tea.Cmd {
 			return openedMsg{attempt: attempt, talk: t, err: err}
 		}
 		t, how, err := l.Restore(ctx, id)
-		return openedMsg{attempt, t, how, err}
+		return openedMsg{attempt: attempt, talk: t, how: how, err: err}
 	}
 }
 
@@ -124,6 +125,9 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 	m.rebuildView()
 	if msg.how == acp.RestoredNew && !isUnseen(msg.talk) {
 		m.say("the agent no longer knows this session: it continues as a new one, and the agent has not seen what is above", true)
+	}
+	if msg.forked != "" {
+		m.say("a copy of the session begins here; /resume "+string(msg.forked)+" leads back", false)
 	}
 	for _, err := range msg.talk.Unset() {
 		m.say(err.Error(), true)
