@@ -9,7 +9,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/goacp/acp/internal/plaintext"
 )
 
 // A File is one file of a patch.
@@ -64,7 +65,7 @@ func (f File) write(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "diff --git %s %s\n", quote("a/"+from), quote("b/"+to))
 	old, new := split(f.Old), split(f.New)
-	binary := isBinary(f.Old) || isBinary(f.New)
+	binary := plaintext.IsBinary(f.Old) || plaintext.IsBinary(f.New)
 	var e edits
 	if !binary {
 		e = compare(old, new)
@@ -120,8 +121,6 @@ func ended(name string) string {
 	}
 	return name
 }
-
-func isBinary(s string) bool { return strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) }
 
 // split cuts a text into lines with their ends.
 func split(s string) []string {

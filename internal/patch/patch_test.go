@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/internal/plaintext"
 )
 
 func TestGit(t *testing.T) {
@@ -493,7 +495,7 @@ func FuzzGit(f *testing.F) {
 	f.Add("\\ No\n", "+++ \n--- \n")
 	f.Fuzz(func(t *testing.T, old, new string) {
 		text := Git(File{OldPath: "/x", NewPath: "/x", Old: old, New: new})
-		if isBinary(old) || isBinary(new) || old == new {
+		if plaintext.IsBinary(old) || plaintext.IsBinary(new) || old == new {
 			return
 		}
 		if got, err := apply(old, text); err != nil || got != new {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/goacp/acp/internal/plaintext"
 )
 
 // A Tail keeps the last bytes of what is written to it. It is not safe for
@@ -40,15 +42,7 @@ func (t *Tail) Write(b []byte) (int, error) {
 // U+FFFD, and a character at the end of which some bytes are still to come is
 // left out.
 func (t *Tail) Text() (text string, truncated bool) {
-	b := t.buf
-	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		if utf8.RuneStart(b[len(b)-i]) {
-			if !utf8.FullRune(b[len(b)-i:]) {
-				b = b[:len(b)-i]
-			}
-			break
-		}
-	}
+	b := t.buf[:len(t.buf)-plaintext.Unfinished(t.buf)]
 	truncated = t.total > int64(t.limit)
 	text = string(cutFront(b, t.limit))
 	if !utf8.ValidString(text) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/plaintext"
 	"github.com/goacp/acp/internal/wire"
 )
 
@@ -89,7 +90,7 @@ func (t *ToV1) announced(dst []acpv1.SessionUpdate, call *acpv1.ToolCall, id acp
 // reportMore reports output that was added.
 func (t *ToV1) reportMore(dst []acpv1.SessionUpdate, id acpv2.TerminalID, v *terminal, p []byte) []acpv1.SessionUpdate {
 	p = append(v.cut, p...)
-	n := len(p) - unfinished(p)
+	n := len(p) - plaintext.Unfinished(p)
 	v.cut = bytes.Clone(p[n:])
 	if n == 0 {
 		return dst
@@ -108,13 +109,13 @@ func (t *ToV1) reportAll(dst []acpv1.SessionUpdate, id acpv2.TerminalID, v *term
 		if len(more) == 0 {
 			return dst
 		}
-		n := unfinished(before)
+		n := plaintext.Unfinished(before)
 		return t.reportMore(dst, id, v, v.output[len(before)-n:])
 	}
 	if _, pieces := t.reporting(); !pieces {
 		return t.reportMore(dst, id, v, v.output)
 	}
-	n := len(v.output) - unfinished(v.output)
+	n := len(v.output) - plaintext.Unfinished(v.output)
 	v.cut = bytes.Clone(v.output[n:])
 	return append(dst, report(id, v, metaTerminalOutput, v.output[:n]))
 }

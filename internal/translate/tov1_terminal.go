@@ -9,6 +9,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/plaintext"
 )
 
 // A terminal is what is known of a terminal of the agent's, which version 1
@@ -157,7 +158,7 @@ func (v *terminal) text() string {
 			out = out[1:]
 		}
 	}
-	out = out[:len(out)-unfinished(out)]
+	out = out[:len(out)-plaintext.Unfinished(out)]
 	body := strings.ToValidUTF8(string(out), "\uFFFD")
 	fence := "```"
 	for strings.Contains(body, fence) || strings.Contains(v.command, fence) {
@@ -185,18 +186,4 @@ func (v *terminal) text() string {
 	}
 	b.WriteString(fence)
 	return b.String()
-}
-
-// unfinished returns how many bytes at the end of p begin a character that is
-// not complete.
-func unfinished(p []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
-		if c := p[len(p)-n]; utf8.RuneStart(c) {
-			if !utf8.FullRune(p[len(p)-n:]) {
-				return n
-			}
-			return 0
-		}
-	}
-	return 0
 }

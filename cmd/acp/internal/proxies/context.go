@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/withheld"
+	"github.com/goacp/acp/internal/plaintext"
 	"github.com/goacp/acp/internal/process"
 )
 
@@ -123,13 +123,17 @@ func (a *adding) prompt(ctx context.Context, p *acp.ProxyPrompt, next func(conte
 			return
 		}
 		content := string(data)
-		if isBinary(data, cut) {
+		if cut {
+			content = content[:len(content)-plaintext.Unfinished(content)]
+		}
+		if plaintext.IsBinary(content) {
 			said = append(said, what+" was left out: it is not text")
 			return
 		}
 		content = safetext.Text(content)
 		if len(content) > left {
-			content, cut = atRune(content[:left]), true
+			content, cut = content[:left], true
+			content = content[:left-plaintext.Unfinished(content)]
 		}
 		left -= len(content)
 		note := fmt.Sprintf("%s, %d bytes", what, len(content))
@@ -171,28 +175,6 @@ func plainError(err error) string {
 		err = bad.Err
 	}
 	return err.Error()
-}
-
-// isBinary reports whether data is not text. If it was cut, it may end in the middle of a character.
-func isBinary(data []byte, cut bool) bool {
-	text := string(data)
-	if cut {
-		text = atRune(text)
-	}
-	return strings.ContainsRune(text, 0) || !utf8.ValidString(text)
-}
-
-// atRune cuts off the beginning of a character at the end.
-func atRune(s string) string {
-	for i := 1; i <= utf8.UTFMax && i <= len(s); i++ {
-		if c := s[len(s)-i]; utf8.RuneStart(c) {
-			if !utf8.FullRuneInString(s[len(s)-i:]) {
-				return s[:len(s)-i]
-			}
-			break
-		}
-	}
-	return s
 }
 
 // fileIn reads a file of a directory, and of a long one the first most+1 bytes. A relative name must not lead out of

@@ -20,6 +20,8 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
+
+	"github.com/goacp/acp/internal/plaintext"
 )
 
 // Patience is how long [Screen.Wait] and the like wait. It is long, since it is
@@ -158,7 +160,7 @@ func (s *Screen) write(p []byte) {
 	if at := unfinished.FindIndex(all); at != nil {
 		s.held = bytes.Clone(all[at[0]:])
 		all = all[:at[0]]
-	} else if n := cutRune(all); n > 0 {
+	} else if n := plaintext.Unfinished(all); n > 0 {
 		s.held = bytes.Clone(all[len(all)-n:])
 		all = all[:len(all)-n]
 	}
@@ -198,20 +200,6 @@ func (s *Screen) repeated(p []byte) []byte {
 		out = append(out, bytes.Repeat(s.last, min(n, s.cols*s.rows))...)
 		p = p[at[1]:]
 	}
-}
-
-// cutRune returns how many bytes at the end are the beginning of a rune. The emulator loses a rune
-// that arrives in two pieces.
-func cutRune(p []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
-		if c := p[len(p)-n:]; utf8.RuneStart(c[0]) {
-			if utf8.FullRune(c) {
-				return 0
-			}
-			return n
-		}
-	}
-	return 0
 }
 
 // Text returns the screen: its lines without trailing spaces.
