@@ -16,8 +16,8 @@ import (
 //
 //	t = acp.WrapTransport(t, (&acp.Conductor{Agent: acp.Component{Transport: t}, Proxies: proxies}).Wrap)
 func (c *Conductor) Wrap(agent jsonrpc.Stream) jsonrpc.Stream {
-	theirs, ours := framePipe()
-	s := &chainStream{framePipeEnd: ours, agent: agent, done: make(chan struct{})}
+	theirs, ours := jsonrpc.Pipe()
+	s := &chainStream{chainPipe: ours.(chainPipe), agent: agent, done: make(chan struct{})}
 	run := newChain(context.Background(), c, agent)
 	go func() {
 		defer close(s.done)
@@ -26,9 +26,15 @@ func (c *Conductor) Wrap(agent jsonrpc.Stream) jsonrpc.Stream {
 	return s
 }
 
+// chainPipe is an end of [jsonrpc.Pipe], which passes the frames that wait at once.
+type chainPipe interface {
+	jsonrpc.EagerStream
+	jsonrpc.BatchStream
+}
+
 // chainStream is the client's end of a chain.
 type chainStream struct {
-	*framePipeEnd
+	chainPipe
 	agent jsonrpc.Stream
 	done  chan struct{} // closed when the chain has ended and err is set
 	err   error
@@ -39,7 +45,7 @@ func (s *chainStream) Unwrap() jsonrpc.Stream { return s.agent }
 
 // Close ends the chain and returns when it has ended.
 func (s *chainStream) Close() error {
-	err := s.framePipeEnd.Close()
+	err := s.chainPipe.Close()
 	<-s.done
 	return err
 }

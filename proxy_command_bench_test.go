@@ -79,7 +79,7 @@ func BenchmarkProxyCommands(b *testing.B) {
 					c.Proxies = append(c.Proxies, Component{Transport: benchCommand("1")})
 				}
 				return openFunc(func(ctx context.Context) (jsonrpc.Stream, error) {
-					theirs, ours := framePipe()
+					theirs, ours := jsonrpc.Pipe()
 					go func() { _ = c.Serve(context.WithoutCancel(ctx), Over(theirs)) }()
 					return ours, nil
 				})

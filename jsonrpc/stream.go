@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"sync"
 )
 
 // A Frame is the bytes of one JSON text.
@@ -135,80 +134,3 @@ func NewDetectStream(r io.ReadCloser, w io.WriteCloser) Stream {
 func Stdio() Stream {
 	return NewDetectStream(pollable(os.Stdin), pollable(os.Stdout))
 }
-
-// pipeFrames bounds the frames in flight in each direction of a Pipe.
-const pipeFrames = 64
-
-// Pipe returns the two ends of an in-memory connection. A frame written to one end
-// is read from the other; up to 64 are in flight in each direction before
-// WriteFrame waits. Closing either end ends both: the other end still reads what
-// was written before, and then io.EOF. It uses channels only, so it works inside
-// testing/synctest bubbles.
-func Pipe() (Stream, Stream) {
-	ab, ba := make(chan []byte, pipeFrames), make(chan []byte, pipeFrames)
-	a := &pipeEnd{in: ba, out: ab, closed: make(chan struct{})}
-	b := &pipeEnd{in: ab, out: ba, closed: make(chan struct{})}
-	a.peer, b.peer = b, a
-	return a, b
-}
-
-type pipeEnd struct {
-	in, out chan []byte
-	peer    *pipeEnd
-	once    sync.Once
-	closed  chan struct{}
-	before  func() error
-}
-
-func (p *pipeEnd) ReadFrame() (Frame, error) {
-	select {
-	case <-p.closed:
-		return Frame{}, os.ErrClosed
-	default:
-	}
-	if p.before != nil && len(p.in) == 0 {
-		if err := p.before(); err != nil {
-			return Frame{}, err
-		}
-	}
-	select {
-	case b := <-p.in:
-		return Frame{Data: b, Owned: true}, nil
-	case <-p.closed:
-		return Frame{}, os.ErrClosed
-	case <-p.peer.closed:
-		select { // what the peer wrote before it closed is still delivered
-		case b := <-p.in:
-			return Frame{Data: b, Owned: true}, nil
-		default:
-			return Frame{}, io.EOF
-		}
-	}
-}
-
-func (p *pipeEnd) WriteFrame(data []byte) error {
-	select {
-	case <-p.closed:
-		return os.ErrClosed
-	case <-p.peer.closed:
-		return io.ErrClosedPipe
-	default:
-	}
-	select {
-	case p.out <- append([]byte(nil), data...):
-		return nil
-	case <-p.closed:
-		return os.ErrClosed
-	case <-p.peer.closed:
-		return io.ErrClosedPipe
-	}
-}
-
-func (p *pipeEnd) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipeEnd) Buffered() bool { return len(p.in) > 0 }
-
-func (p *pipeEnd) BeforeRead(f func() error) { p.before = f }
