@@ -23,7 +23,7 @@ type sessionRequest struct {
 	options     []InitialOption
 }
 
-var errHeldTooMuch = errors.New("acp: too many updates for a session whose id the client does not know yet")
+var errHeldTooMuch = errors.New("acp: too many updates for a session whose id or history the client does not know yet")
 
 // check refuses what the agent did not advertise.
 func (o *sessionRequest) check(a *Agent, version int) error {
@@ -267,8 +267,12 @@ func (c *AgentConn) restore(ctx context.Context, id SessionID, o *sessionRequest
 
 // replayAsked has the hook replay the history of a session that is open. The hook
 // gets an AgentSession of its own, so that what it sets there does not replace
-// what the open session has.
+// what the open session has. What that sends meanwhile follows the history.
 func (s *AgentSession) replayAsked(ctx context.Context, o *sessionRequest) error {
+	if err := s.pause(ctx); err != nil {
+		return err
+	}
+	defer s.flush()
 	end := s.c.newSessionIn(s.ctx, s.id, o)
 	end.keepApart()
 	end.replaying.Store(true)

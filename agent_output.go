@@ -122,7 +122,12 @@ func (o *Output) fail(err error) error {
 
 // acquire waits for the right to send and checks that the output may still send.
 func (o *Output) acquire() error {
-	if err := o.s.acquire(o.sends); err != nil {
+	return o.acquired(o.s.acquireBehind(o.sends, false))
+}
+
+// acquired is what acquire returns once the session has the right to send, or err.
+func (o *Output) acquired(err error) error {
+	if err != nil {
 		if o.t != nil && isClosed(o.t.settled) {
 			return ErrTurnEnded
 		}

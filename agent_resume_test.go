@@ -157,3 +157,73 @@ func TestLackShown(t *testing.T) {
 		}
 	})
 }
+
+// TestReplayHoldsLive: what a turn says while the history of its session is replayed comes behind that, and neither the turn nor
+// the replay waits for the other, until more is held than may be; a question waits for the end.
+func TestReplayHoldsLive(t *testing.T) {
+	versions(t, func(t *testing.T, v int) {
+		const many = 2*maxHeldUpdates + 10
+		started, speak, spoke := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		a := &Agent{
+			ResumeSession: func(ctx context.Context, s *AgentSession, _ bool) error {
+				for i := range 3 {
+					if err := s.Send(&AgentMessageChunk{MessageID: "old", Content: Text("history")}); err != nil {
+						return err
+					}
+					if i == 1 {
+						close(speak)
+						select {
+						case <-spoke:
+						case <-ctx.Done():
+							return context.Cause(ctx)
+						}
+					}
+				}
+				return nil
+			},
+			Prompt: func(_ context.Context, t *Turn) (StopReason, error) {
+				close(started)
+				<-speak
+				for i := range many {
+					if i == maxHeldUpdates-10 {
+						close(spoke)
+					}
+					if err := t.Send(&AgentMessageChunk{MessageID: "new", Content: Text("live")}); err != nil {
+						return "", err
+					}
+				}
+				t.ToolCall(ToolCall{Title: "Ask"}).Permit(Permission{})
+				return StopEndTurn, nil
+			},
+		}
+		r := dialVersion(t, a, v)
+		id := r.session()
+		ended := make(chan string, 1)
+		go func() {
+			stop, _ := r.turn(id, "go")
+			ended <- stop
+		}()
+		<-started
+		before := len(r.updates())
+		if v == 1 {
+			r.must("session/load", `{"sessionId":"`+id+`","cwd":"/tmp","mcpServers":[]}`)
+		} else {
+			r.must("session/resume", `{"sessionId":"`+id+`","cwd":"/tmp","replayFrom":{"type":"start"}}`)
+		}
+		<-ended
+		var got []string
+		for _, u := range r.updates()[before:] {
+			if strings.HasPrefix(u, "agent_message_chunk") || u == "replay_complete" {
+				got = append(got, u)
+			}
+		}
+		want := slices.Repeat([]string{"agent_message_chunk history"}, 3)
+		if v == 2 {
+			want = append(want, "replay_complete")
+		}
+		want = append(want, slices.Repeat([]string{"agent_message_chunk live"}, many)...)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

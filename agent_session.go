@@ -39,7 +39,8 @@ type AgentSession struct {
 	ready chan struct{} // closed when it is open: prompts wait for that
 
 	sending gate             // who is inside may send an update
-	held    *[]SessionUpdate // kept until the client knows the session; guarded by sending
+	held    *[]SessionUpdate // kept until the client knows the session, or its history has been replayed; guarded by sending
+	replay  chan struct{}    // of an open session, closed when the history has been sent; nil for none; guarded by sending
 	toV1    translate.ToV1   // guarded by sending
 	history history          // guarded by sending
 	text    v1Text           // guarded by sending
@@ -368,13 +369,50 @@ func (s *AgentSession) hold() {
 	s.held = new([]SessionUpdate)
 }
 
+// pause holds back what the open session sends until its history has been replayed. Nothing
+// that sends waits for that, since the history may depend on it, before as much is held as
+// may be.
+func (s *AgentSession) pause(ctx context.Context) error {
+	if err := s.acquire(ctx); err != nil {
+		return err
+	}
+	defer s.releaseSending()
+	s.hold()
+	s.replay = make(chan struct{})
+	return nil
+}
+
+// acquireBehind is acquire for updates that may have to wait for a replay, beyond what is held,
+// or, if all is set, for its end.
+func (s *AgentSession) acquireBehind(ctx context.Context, all bool) error {
+	for {
+		if err := s.acquire(ctx); err != nil {
+			return err
+		}
+		replay := s.replay
+		if replay == nil || !all && len(*s.held) < maxHeldUpdates {
+			return nil
+		}
+		s.releaseSending()
+		select {
+		case <-replay:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // flush sends what was held. It is called when the answer that opens the session
-// has been written.
+// has been written, and when the history of an open one has been replayed.
 func (s *AgentSession) flush() {
 	if s.acquire(s.ctx) != nil {
 		return
 	}
 	defer s.releaseSending()
+	if s.replay != nil {
+		close(s.replay)
+		s.replay = nil
+	}
 	if s.held == nil {
 		return
 	}
@@ -382,7 +420,7 @@ func (s *AgentSession) flush() {
 	s.held = nil
 	for _, u := range held {
 		if err := s.send(s.ctx, u); err != nil && s.ctx.Err() == nil {
-			s.c.agent.Load().Logger.Warn("acp: an update of a session that was being opened was not sent", "error", err)
+			s.c.agent.Load().Logger.Warn("acp: an update that was held back was not sent", "error", err)
 		}
 	}
 }
@@ -390,7 +428,7 @@ func (s *AgentSession) flush() {
 // send sends an update to the client. The caller has the right to send.
 func (s *AgentSession) send(ctx context.Context, u SessionUpdate) error {
 	if s.held != nil {
-		if len(*s.held) >= maxHeldUpdates {
+		if len(*s.held) >= 2*maxHeldUpdates || s.replay == nil && len(*s.held) >= maxHeldUpdates {
 			return errHeldTooMuch
 		}
 		*s.held = append(*s.held, u)
