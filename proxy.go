@@ -15,7 +15,7 @@ import (
 //
 //	shout := &acp.Proxy{
 //		Prompt: func(ctx context.Context, p *acp.ProxyPrompt, next func(context.Context) error) error {
-//			p.Blocks = append(p.Blocks, acp.Text("Answer in capitals.")...)
+//			p.Blocks = append(p.Blocks, acp.Text("Answer in capitals."))
 //			return next(ctx)
 //		},
 //	}

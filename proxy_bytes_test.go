@@ -115,6 +115,9 @@ func TestProxyRecordings(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
+	if len(files) < 10 {
+		t.Errorf("there are %d conversations", len(files))
+	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {

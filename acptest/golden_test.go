@@ -129,6 +129,8 @@ func TestTranscript(t *testing.T) {
 	in(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"a-b"}}`)
 	out(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}`)
 	out(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"requestId":"a-b"}}`)
+	out(`{"jsonrpc":"2.0","id":"m","method":"mcp/message","params":{"requestId":"XYZ"}}`)
+	in(`{"jsonrpc":"2.0","method":"mcp/message","params":{"requestId":"XYZ"}}`)
 	in(`{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Internal error","data":{"correlationId":"0123456789abcdef"}}}`)
 	in(`{"jsonrpc":"2.0","id":12,"result":null}`)
 	in(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
@@ -142,9 +144,11 @@ func TestTranscript(t *testing.T) {
 -> $/cancel_request {"requestId":"id2"}
 <- $/cancel_request {"requestId":"id3"}
 <- id4 elicitation/create {"requestId":"id2"}
+<- id5 mcp/message {"requestId":"mcp1"}
+-> mcp/message {"requestId":"mcp1"}
 -> id3 session/request_permission ! -32603 "Internal error" {"correlationId":"correlation1"}
 -> 12 ? = null
--> id5 x
+-> id6 x
 -> "{\"jsonrpc\":\"2.0\"}"
 -> "<noise>\n"
 `

@@ -180,6 +180,13 @@ func (n *normalizer) text(v *pattern.Value, key string, out bool, method string)
 		}
 		return "[" + strings.Join(parts, ",") + "]"
 	}
+	if key == "requestId" && method == "mcp/message" && v.Kind == pattern.String { // of a request of MCP in it
+		id := "mcp" + v.Str
+		if n.names[id] == "" {
+			n.names[id] = n.fresh("mcp")
+		}
+		return pattern.Quote(n.names[id])
+	}
 	if key == "requestId" {
 		// of the sender's own request when it cancels, else of the receiver's
 		of := out == (method == "$/cancel_request")
