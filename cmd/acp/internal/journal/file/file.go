@@ -1,0 +1,303 @@
+// Package file keeps journals in files: a directory with <id>.jsonl for each, a line for each record, which only its owner
+// can read. Any number of processes may use a directory; the one that owns a journal has the lock of <id>.lock, which
+// is there for as long.
+package file
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/journal"
+)
+
+const (
+	suffix = ".jsonl"
+	// locked ends the name of the file that is locked, whose first line says who has it. A journal itself is not locked,
+	// since [chain.Replace] exchanges it.
+	locked = ".lock"
+	// renewed ends the name of what a journal is about to be replaced by.
+	renewed = suffix + ".new"
+
+	// poll is how long a follower waits before it looks for what other processes have written.
+	poll = 200 * time.Millisecond
+	// A lock is tried lockTries times: who only looks at it has it for a moment.
+	lockTries, lockPause = 50, time.Millisecond
+	// readBuffer is how much is read at once, and searchStep how much a search reads.
+	readBuffer, searchStep = 256 << 10, 64 << 10
+	// maxWho bounds what an owner says of itself, in bytes.
+	maxWho = 200
+)
+
+// Options of a container of files. The zero value is ready to use.
+type Options struct {
+	journal.Options
+	// Who describes the owner to others, in a line such as "acp chat". If it is empty they get the process id.
+	Who string
+}
+
+// Open returns a container of the journals in a directory, which need not exist yet.
+func Open(dir string, o Options) *journal.Container {
+	return journal.New(NewBackend(dir, o.Who), o.Options)
+}
+
+// NewBackend returns what Open keeps journals with.
+func NewBackend(dir, who string) journal.Backend { return newBackend(system{}, dir, who) }
+
+func newBackend(d disk, dir, who string) *backend {
+	if who == "" {
+		who = fmt.Sprintf("process %d", os.Getpid())
+	}
+	who = strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, who)
+	return &backend{d: d, dir: dir, who: who[:min(len(who), maxWho)]}
+}
+
+// A backend implements [journal.Backend].
+type backend struct {
+	d        disk
+	dir, who string
+}
+
+func (b *backend) name(id, end string) string { return filepath.Join(b.dir, id+end) }
+
+// Create implements [journal.Backend].
+func (b *backend) Create(ctx context.Context, id string) (journal.Chain, error) {
+	if _, err := b.d.Stat(b.dir); errors.Is(err, fs.ErrNotExist) {
+		if err := errors.Join(os.MkdirAll(b.dir, 0o700), b.d.SyncDir(filepath.Dir(b.dir))); err != nil {
+			return nil, err
+		}
+	}
+	return b.open(ctx, id, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
+}
+
+// Own implements [journal.Backend].
+func (b *backend) Own(ctx context.Context, id string) (journal.Chain, error) {
+	switch info, err := b.d.Stat(b.name(id, suffix)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, journal.ErrNotFound
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, &fs.PathError{Op: "open", Path: b.name(id, suffix), Err: errors.New("not a regular file")}
+	}
+	return b.open(ctx, id, os.O_RDWR|os.O_APPEND)
+}
+
+// open locks a journal and opens its file.
+func (b *backend) open(ctx context.Context, id string, flag int) (journal.Chain, error) {
+	lock, err := b.lock(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	c := &chain{b: b, id: id, lock: lock}
+	switch err = c.reopen(flag); {
+	case err == nil:
+		_ = b.d.Remove(b.name(id, renewed)) // of an owner that was killed
+		return c, nil
+	case errors.Is(err, fs.ErrExist):
+		err = journal.ErrExists
+	case errors.Is(err, fs.ErrNotExist):
+		err = journal.ErrNotFound
+	}
+	return nil, errors.Join(err, c.unlock())
+}
+
+// lock locks a journal.
+func (b *backend) lock(ctx context.Context, id string) (handle, error) {
+	for n := 0; ; n++ {
+		f, who, err := b.tryLock(id)
+		if f != nil || err != nil {
+			return f, err
+		}
+		if n >= lockTries {
+			return nil, &journal.OwnedError{ID: id, Who: who}
+		}
+		select {
+		case <-time.After(lockPause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// tryLock locks a journal, or returns who has locked it.
+func (b *backend) tryLock(id string) (f handle, who string, err error) {
+	name := b.name(id, locked)
+	f, err = b.d.Open(name, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, "", err
+	}
+	ok, err := b.d.Lock(f)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", journal.ErrNoLocks, err)
+	} else if !ok {
+		var line [maxWho]byte
+		n, _ := f.ReadAt(line[:], 0)
+		who, _, _ = strings.Cut(string(line[:n]), "\n")
+	} else if ok, err = b.same(f, name); ok && err == nil {
+		_, _ = f.Write([]byte(b.who + "\n")) // a full disk keeps nobody from owning it
+		return f, "", nil
+	}
+	return nil, who, errors.Join(err, f.Close())
+}
+
+// same reports whether a file still has its name: whoever had the lock removes it.
+func (b *backend) same(f handle, name string) (bool, error) {
+	here, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	there, err := b.d.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(here, there), err
+}
+
+// Scan implements [journal.Backend]. Places are offsets.
+func (b *backend) Scan(_ context.Context, id string, after uint64, at int64, yield func(line []byte, end int64) bool) error {
+	f, err := b.d.Open(b.name(id, suffix), os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return journal.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size()
+	switch {
+	case at > 0 && at <= size && continues(f, at, size, after):
+	case at >= 0 && after > 0:
+		if at, err = search(f, size, after); err != nil {
+			return err
+		}
+		if at > 0 {
+			more := true
+			if _, err := lines(f, 0, size, func(line []byte, end int64) bool {
+				more = yield(line, end)
+				return false
+			}); !more || err != nil {
+				return err
+			}
+		}
+	default:
+		at = 0
+	}
+	_, err = lines(f, at, size, yield)
+	return err
+}
+
+// continues reports whether what follows a record is at a place.
+func continues(f io.ReaderAt, at, size int64, after uint64) bool {
+	var begin [64]byte
+	n, err := f.ReadAt(begin[:], at-1)
+	if err != nil && err != io.EOF || n == 0 || begin[0] != '\n' {
+		return false
+	}
+	return at == size || journal.SeqOf(begin[1:n]) == after+1 || bytes.IndexByte(begin[1:n], '\n') < 0 && n < len(begin)
+}
+
+// search returns a place from which less than all has to be read to find what follows a record, at which a line begins.
+func search(f io.ReaderAt, size int64, after uint64) (int64, error) {
+	low, high := int64(0), size
+	buf := make([]byte, searchStep)
+	for high-low > readBuffer {
+		middle := low + (high-low)/2
+		n, err := f.ReadAt(buf, middle)
+		if err != nil && err != io.EOF {
+			return 0, err
+		}
+		at, seq := middle, uint64(0)
+		for rest := buf[:n]; seq == 0; {
+			i := bytes.IndexByte(rest, '\n')
+			if i < 0 {
+				break
+			}
+			rest, at = rest[i+1:], at+int64(i+1)
+			seq = journal.SeqOf(rest)
+		}
+		if seq == 0 || seq > after {
+			high = middle
+		} else {
+			low = at
+		}
+	}
+	return low, nil
+}
+
+// lines calls yield with the whole lines from an offset on until it returns false, which it reports. A line that is too
+// long is nil.
+func lines(f io.ReaderAt, at, size int64, yield func(line []byte, end int64) bool) (more bool, err error) {
+	in := bufio.NewReaderSize(io.NewSectionReader(f, at, size-at), int(min(readBuffer, max(size-at, 16))))
+	var line []byte
+	for n := 0; ; {
+		piece, err := in.ReadSlice('\n')
+		at, n = at+int64(len(piece)), n+len(piece)
+		if n <= journal.MaxLine {
+			line = append(line, piece...)
+		} else {
+			line = nil
+		}
+		switch {
+		case err == bufio.ErrBufferFull:
+			continue
+		case err == io.EOF:
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+		if text := bytes.TrimSuffix(line, []byte("\n")); n > 1 && !yield(text[:len(text):len(text)], at) {
+			return false, nil
+		}
+		line, n = nil, 0
+	}
+}
+
+// Delete implements [journal.Backend].
+func (b *backend) Delete(_ context.Context, id string) error {
+	list, err := b.d.ReadDir(b.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	found := false
+	for _, e := range list {
+		switch name := e.Name(); {
+		case name == id+suffix: // the last one, so that it is found again if this is interrupted
+			found = true
+		case strings.HasPrefix(name, id+"."):
+			if err := b.d.Remove(filepath.Join(b.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	if !found {
+		return journal.ErrNotFound
+	}
+	if err := b.d.Remove(b.name(id, suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return b.d.SyncDir(b.dir)
+}
+
+// Poll implements [journal.Backend].
+func (b *backend) Poll() time.Duration { return poll }
+
+// Close implements [journal.Backend].
+func (b *backend) Close() error { return nil }

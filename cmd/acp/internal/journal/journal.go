@@ -1,0 +1,578 @@
+// Package journal keeps what happens in sessions: an append-only sequence of records for each, in a chain of hashes.
+//
+// A [Container] does everything that is the same wherever journals are kept: it numbers and hashes records, bounds what
+// waits, decides when to sync, verifies what is read, and feeds those who follow. A [Backend] keeps the bytes:
+// [NewMemory], journal/file and journal/postgres make one.
+//
+//	c := journal.New(backend, journal.Options{})
+//	w, err := c.Create(ctx, id, journal.Draft{Kind: journal.KindSession, Data: about})
+//	err = w.Append(drafts, func(kept []*journal.Record, err error) { … })
+//	for r, err := range c.Follow(ctx, id, 0) { … }
+//
+// What holds:
+//
+//   - A journal has one owner. Each has an epoch, and what an earlier one writes is refused: [ErrFenced].
+//   - A record counts as kept when it was written and, if its kind is one that somebody relies on, synced. So the death of
+//     the process loses nothing that was kept, and a loss of power at most the last 100 ms of the other kinds.
+//   - Followers in the process of the owner see what is kept only, without a gap and without a duplicate.
+//   - A damaged record costs that record, and is reported: the chain continues with the hash that it has.
+package journal
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options of a Container. The zero value is ready to use.
+type Options struct {
+	// Trouble is called with an error when something of a journal cannot be written or synced, or not in time, and with
+	// nil when everything is kept again; and with a [*DamageError] when an owner finds damage. Calls for one journal
+	// come one at a time, on goroutines that wait for it. Nil discards them.
+	Trouble func(id string, err error)
+	// Witness returns the furthest end of a journal that somebody has noted in another place, and false if nobody has.
+	// What is read is compared with it. It may be behind, never ahead. Nil knows nothing.
+	Witness func(ctx context.Context, id string) (Head, bool)
+}
+
+// A Backend keeps the bytes of journals. Its methods are safe for concurrent use.
+type Backend interface {
+	// Create makes an empty journal and owns it. It fails with [ErrExists].
+	Create(ctx context.Context, id string) (Chain, error)
+	// Own owns a journal. It fails with [ErrNotFound] or an [*OwnedError].
+	Own(ctx context.Context, id string) (Chain, error)
+	// Scan calls yield with lines, without their ends, until it returns false: the first line of the journal, and then
+	// those from the last one on whose number is at most after, or some before that. end is the place behind the line.
+	// If at is such a place, and the line there is the next one after after or there is none yet, it begins there
+	// instead; if at is negative it begins at the beginning. An unfinished line at the end is left out. yield keeps the
+	// line. It fails with [ErrNotFound].
+	Scan(ctx context.Context, id string, after uint64, at int64, yield func(line []byte, end int64) bool) error
+	// Delete removes a journal and all whose ids continue its id behind a dot. It fails with [ErrNotFound].
+	Delete(ctx context.Context, id string) error
+	// Poll is how long a follower waits before it looks for what other processes have written; 0 if there are none.
+	Poll() time.Duration
+	// Close closes the backend, of which nothing is owned any more.
+	Close() error
+}
+
+// A Chain is a journal that is owned. Write and Sync may run at the same time, each once; nothing else may.
+type Chain interface {
+	// Epoch is that of the owner, or 0 if it is the next one after the last record's.
+	Epoch() uint32
+	// Begin removes what follows a place, behind which writes continue, and returns how much it was.
+	Begin(at int64) (cut int64, err error)
+	// Write appends records, all of them or none. durable reports that they survive a loss of power already. An error
+	// that is [ErrFenced] or [ErrNotFound] is final.
+	Write(records []Record) (durable bool, err error)
+	// Sync makes what was written survive a loss of power.
+	Sync() error
+	// Replace puts records in the place of those that they stand for, and syncs that; all of them or none.
+	Replace(with []Record) error
+	// Close gives the journal up.
+	Close() error
+}
+
+const (
+	// Syncs that may be under way in a container, and how many of these may be such that nobody waits for.
+	maxSyncs, maxLazySyncs = 8, 6
+	// closeAfter bounds Close.
+	closeAfter = 5 * time.Second
+)
+
+// A Container keeps journals. Its methods are safe for concurrent use. Close it when done with it.
+type Container struct {
+	b     Backend
+	o     Options
+	syncs chan struct{} // semaphores
+	lazy  chan struct{}
+
+	mu     sync.Mutex
+	owned  map[string]*Writer // nil while it is being opened
+	topics map[string]*topic
+	count  int // of followers
+	closed bool
+}
+
+// New returns a container of journals that a backend keeps, which it closes when it is closed.
+func New(b Backend, o Options) *Container {
+	if o.Trouble == nil {
+		o.Trouble = func(string, error) {}
+	}
+	if o.Witness == nil {
+		o.Witness = func(context.Context, string) (Head, bool) { return Head{}, false }
+	}
+	return &Container{
+		b: b, o: o, syncs: make(chan struct{}, maxSyncs), lazy: make(chan struct{}, maxLazySyncs),
+		owned: map[string]*Writer{}, topics: map[string]*topic{},
+	}
+}
+
+// CheckID refuses an id that is not one or more words with dots between, of 100 bytes at most. Words have letters,
+// digits, _ and -.
+func CheckID(id string) error {
+	ok := len(id) <= 100
+	for word := range strings.SplitSeq(id, ".") {
+		ok = ok && word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
+	}
+	if !ok {
+		return fmt.Errorf("%w: journal id %.120q", ErrInvalid, id)
+	}
+	return nil
+}
+
+// Create makes a journal and owns it. The first draft must be a [KindSession] with a JSON object, to which the format is
+// added; without drafts there is one all the same. They are synced when Create returns.
+func (c *Container) Create(ctx context.Context, id string, first ...Draft) (*Writer, error) {
+	drafts := append([]Draft{{Kind: KindSession, Data: []byte("{}")}}, first...)
+	if len(first) > 0 {
+		drafts = drafts[1:]
+	}
+	rest, ok := bytes.CutPrefix(bytes.TrimSpace(drafts[0].Data), []byte("{"))
+	if drafts[0].Kind != KindSession || !ok {
+		return nil, fmt.Errorf("%w: journal %s does not begin with an object of kind %q", ErrInvalid, id, KindSession)
+	}
+	comma := ","
+	if bytes.HasPrefix(bytes.TrimSpace(rest), []byte("}")) {
+		comma = ""
+	}
+	drafts[0].Data = fmt.Appendf(nil, `{"format":%d%s%s`, Format, comma, rest)
+	made, err := newCall(drafts)
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.open(ctx, id, c.b.Create, func(w *Writer) error {
+		err := w.first(made)
+		if err != nil {
+			err = errors.Join(err, c.b.Delete(context.WithoutCancel(ctx), id))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create journal %s: %w", id, err)
+	}
+	return w, nil
+}
+
+// Own owns a journal. It removes an unfinished record at its end, reads the whole journal as [Container.Read] does, and
+// calls fold, unless it is nil, with each record; an error of fold ends it and is returned as it is. It fails with
+// [ErrNotFound], an [*OwnedError], or a [*FormatError] if another version has written it. Damage prevents nobody from
+// owning it: Options.Trouble gets it.
+func (c *Container) Own(ctx context.Context, id string, fold func(*Record) error) (*Writer, error) {
+	var foreign error
+	w, err := c.open(ctx, id, c.b.Own, func(w *Writer) error {
+		p := &place{check: newChecker(id)}
+		_, err := c.witnessed(ctx, id, p, 0, all, func(r *Record) bool {
+			if !r.Kind.Known() {
+				foreign = &FormatError{ID: id, Kind: r.Kind}
+			} else if fold != nil {
+				foreign = fold(r)
+			}
+			return foreign == nil
+		})
+		if err = errors.Join(err, foreign); err == nil && p.check.head.Seq == 0 && p.check.bad > 0 {
+			err = &FormatError{ID: id} // perhaps of an earlier version, which nothing may be added to
+		}
+		if err != nil {
+			return err
+		}
+		damage := &p.check.damage
+		if damage.Cut, err = w.chain.Begin(p.at); err != nil {
+			return err
+		}
+		w.epoch = max(w.epoch, p.check.epoch+1)
+		w.at = p.check.end()
+		w.head = w.at
+		if !damage.whole() {
+			c.o.Trouble(id, damage)
+		}
+		if w.at.Seq > 0 {
+			return nil
+		}
+		made, err := newCall([]Draft{{Kind: KindSession, Data: fmt.Appendf(nil, `{"format":%d}`, Format)}})
+		if err != nil {
+			return err
+		}
+		return w.first(made) // whoever has made it was killed before its first record
+	})
+	switch {
+	case foreign != nil:
+		return nil, foreign
+	case err != nil:
+		return nil, fmt.Errorf("open journal %s: %w", id, err)
+	}
+	return w, nil
+}
+
+// open makes a writer, of which begin sets where it begins.
+func (c *Container) open(ctx context.Context, id string, open func(context.Context, string) (Chain, error), begin func(*Writer) error) (*Writer, error) {
+	if err := CheckID(id); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	_, owned := c.owned[id]
+	closed := c.closed
+	if !owned && !closed {
+		c.owned[id] = nil
+	}
+	c.mu.Unlock()
+	switch {
+	case closed:
+		return nil, ErrClosed
+	case owned:
+		return nil, &OwnedError{ID: id, Who: "this program"}
+	}
+	w, err := c.start(ctx, id, open, begin)
+	c.mu.Lock()
+	closed = c.closed
+	if err != nil || closed {
+		delete(c.owned, id)
+	} else {
+		c.owned[id] = w
+	}
+	c.mu.Unlock()
+	if err == nil && closed {
+		return nil, errors.Join(ErrClosed, w.Release(ctx))
+	}
+	return w, err
+}
+
+func (c *Container) start(ctx context.Context, id string, open func(context.Context, string) (Chain, error), begin func(*Writer) error) (*Writer, error) {
+	chain, err := open(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	w := newWriter(c, id, chain)
+	if err := begin(w); err != nil {
+		return nil, errors.Join(err, chain.Close())
+	}
+	w.wrote.Store(w.at.Seq)
+	w.dirty = time.Now() // a predecessor that was killed may have written something that is not synced
+	go w.run()
+	return w, nil
+}
+
+// gone removes a writer that has ended.
+func (c *Container) gone(w *Writer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.owned[w.id] == w {
+		delete(c.owned, w.id)
+	}
+	if t := c.topics[w.id]; t != nil {
+		t.miss() // others may write it from now on
+	}
+}
+
+// owner returns the writer of a journal in this process, or nil.
+func (c *Container) owner(id string) *Writer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.owned[id]
+}
+
+// A place is how far a journal was read. Its zero value, with a checker, is the beginning.
+type place struct {
+	check *checker
+	at    int64 // in the backend
+	moved bool  // something was read
+}
+
+// A pass reads what follows a place.
+type pass struct {
+	ctx          context.Context
+	id           string
+	p            *place
+	after, limit uint64
+	begun        bool // what is read follows the position
+	missed       bool // the position was not found
+	stopped      bool // by yield
+	n            int
+	err          error
+	yield        func(*Record) bool
+}
+
+// pass reads what follows a position, or a place that has moved, up to a record. It reports whether yield has ended it.
+func (c *Container) pass(ctx context.Context, id string, p *place, after, limit uint64, yield func(*Record) bool) (stopped bool, err error) {
+	if p.moved {
+		after = p.check.expected() - 1
+	}
+	if after > limit {
+		return false, fmt.Errorf("%w: record %d, the last one is %d", ErrBeyond, after, limit)
+	}
+	s := pass{ctx: ctx, id: id, p: p, after: after, limit: limit, begun: after == 0, yield: yield}
+	err = c.b.Scan(ctx, id, after, p.at, s.line)
+	if s.missed { // what was searched in is damaged: all is read, and what precedes the position is skipped
+		*p = place{check: newChecker(id)}
+		s.n, s.begun = 0, true
+		err = c.b.Scan(ctx, id, after, -1, s.line)
+	}
+	if err = errors.Join(err, s.err); err == nil && (!s.begun && (s.n > 0 || !p.moved) || s.missed && p.check.end().Seq < after) {
+		err = fmt.Errorf("%w: record %d", ErrBeyond, after)
+	}
+	p.moved = p.moved || err == nil
+	return s.stopped, err
+}
+
+// line takes a line, and reports whether the pass continues.
+func (s *pass) line(line []byte, end int64) bool {
+	if s.n++; s.n%1024 == 0 && s.ctx.Err() != nil {
+		s.err = s.ctx.Err()
+		return false
+	}
+	if s.limit != all && SeqOf(line) > s.limit {
+		return false
+	}
+	if !s.begun {
+		if skip, more := s.before(line); skip || !more {
+			if skip {
+				s.p.at = end
+			}
+			return more
+		}
+	}
+	more := s.p.check.line(line, s.record)
+	s.p.at = end
+	return more
+}
+
+// before takes a line while the position is being looked for. skip says that nothing of it is read.
+func (s *pass) before(line []byte) (skip, more bool) {
+	r, err := ParseLine(line)
+	if err == nil && r.Seq == 1 && r.parseBody() == nil {
+		s.err = checkFormat(s.id, &r)
+	}
+	known := s.p.moved && s.p.check.expected()-1 == s.after
+	switch {
+	case s.err != nil:
+		return true, false
+	case err != nil || r.Seq < s.after:
+		return true, true
+	case known && r.Seq == s.after+1:
+		s.begun = true
+		return false, true
+	}
+	found, err := s.p.check.anchor(&r, s.after)
+	if s.err = err; err != nil || !found {
+		s.missed = err == nil
+		return false, false
+	}
+	s.begun = true
+	return true, true
+}
+
+// record takes a sound record.
+func (s *pass) record(r *Record) bool {
+	if r.Seq == 1 {
+		if s.err = checkFormat(s.id, r); s.err != nil {
+			return false
+		}
+	}
+	if s.missed && r.Seq <= s.after {
+		return true
+	}
+	if r.From <= s.after {
+		s.err = &CompactedError{Before: r.From - 1}
+		return false
+	}
+	s.stopped = !s.yield(r)
+	return !s.stopped
+}
+
+// checkFormat refuses a journal of a later format, by its first record.
+func checkFormat(id string, first *Record) error {
+	var v struct {
+		Format int `json:"format"`
+	}
+	if json.Unmarshal(first.Data, &v) == nil && v.Format > Format {
+		return &FormatError{ID: id, Format: v.Format}
+	}
+	return nil
+}
+
+// witnessed is pass up to the end, which it compares with the witness.
+func (c *Container) witnessed(ctx context.Context, id string, p *place, after, limit uint64, yield func(*Record) bool) (bool, error) {
+	seen, known := c.o.Witness(ctx, id)
+	stopped, err := c.pass(ctx, id, p, after, limit, func(r *Record) bool {
+		if known && r.Seq == seen.Seq && r.Hash != seen.Hash {
+			p.check.damage.Altered = true // it was cut off before this record, and continued
+		}
+		return yield(r)
+	})
+	if err == nil && !stopped {
+		p.check.finish()
+		if last := p.check.end().Seq; known && limit == all && last < seen.Seq {
+			p.check.damage.Missing = seen.Seq - last
+		}
+	}
+	return stopped, err
+}
+
+// limit returns the last record that may be shown: that of a writer here, if there is one, which may have written more.
+func (c *Container) limit(id string) uint64 {
+	if w := c.owner(id); w != nil {
+		return w.Head().Seq
+	}
+	return all
+}
+
+// Read calls yield with the records of a journal that follow a position, in order, up to those that are kept when it is
+// called. Each is verified. Damaged ones are left out: then Read returns a [*DamageError] in the end. An error of yield
+// ends it and is returned as it is. It fails with [ErrNotFound], [ErrBeyond], a [*CompactedError] or a [*FormatError].
+// Records of kinds that are not [Kind.Known] must be ignored.
+func (c *Container) Read(ctx context.Context, id string, after uint64, yield func(*Record) error) error {
+	if err := CheckID(id); err != nil {
+		return err
+	}
+	var foreign error
+	p := &place{check: newChecker(id)}
+	_, err := c.witnessed(ctx, id, p, after, c.limit(id), func(r *Record) bool {
+		foreign = yield(r)
+		return foreign == nil
+	})
+	switch {
+	case foreign != nil:
+		return foreign
+	case err != nil:
+		return fmt.Errorf("read journal %s: %w", id, err)
+	case !p.check.damage.whole():
+		return &p.check.damage
+	}
+	return nil
+}
+
+// Head returns the end of a journal, which it does not verify. It fails with [ErrNotFound].
+func (c *Container) Head(ctx context.Context, id string) (h Head, err error) {
+	if err := CheckID(id); err != nil {
+		return Head{}, err
+	}
+	if w := c.owner(id); w != nil {
+		return w.Head(), nil
+	}
+	err = c.b.Scan(ctx, id, all, 0, func(line []byte, _ int64) bool {
+		if r, err := ParseLine(line); err == nil {
+			h = Head{r.Seq, r.Hash}
+		}
+		return true
+	})
+	if err != nil {
+		return Head{}, fmt.Errorf("read journal %s: %w", id, err)
+	}
+	return h, nil
+}
+
+// Copy makes a journal with the bytes of one in another container, numbers, epochs, hashes and gaps included, and syncs
+// them. It fails if that one is damaged, and with [ErrExists].
+func (c *Container) Copy(ctx context.Context, from *Container, id string) error {
+	w, err := c.open(ctx, id, c.b.Create, func(w *Writer) error {
+		var some []Record
+		size := 0
+		flush := func() error {
+			_, err := w.chain.Write(some)
+			some, size = nil, 0
+			return err
+		}
+		err := from.Read(ctx, id, 0, func(r *Record) error {
+			some, size = append(some, *r), size+r.size()
+			w.at = Head{r.Seq, r.Hash}
+			if size < maxWrite {
+				return nil
+			}
+			return flush()
+		})
+		if err == nil && len(some) > 0 {
+			err = flush()
+		}
+		if err == nil {
+			err = w.chain.Sync()
+		}
+		if err != nil {
+			return errors.Join(err, c.b.Delete(context.WithoutCancel(ctx), id))
+		}
+		w.head, w.safe = w.at, w.at.Seq
+		return nil
+	})
+	if err == nil {
+		err = w.Release(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("copy journal %s: %w", id, err)
+	}
+	return nil
+}
+
+// Delete removes a journal, whoever owns it, and those whose ids continue its id behind a dot. Their writers fail with
+// [ErrDeleted] from now on, those of other processes when they next write, and followers end with it. It fails with
+// [ErrNotFound].
+func (c *Container) Delete(ctx context.Context, id string) error {
+	if err := CheckID(id); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	var writers []*Writer
+	var topics []*topic
+	for name, w := range c.owned {
+		if w != nil && (name == id || strings.HasPrefix(name, id+".")) {
+			writers = append(writers, w)
+		}
+	}
+	for name, t := range c.topics {
+		if name == id || strings.HasPrefix(name, id+".") {
+			topics = append(topics, t)
+		}
+	}
+	c.mu.Unlock()
+	for _, w := range writers {
+		w.end(ErrDeleted)
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	err := c.b.Delete(ctx, id)
+	if err != nil {
+		err = fmt.Errorf("delete journal %s: %w", id, err)
+	}
+	for _, t := range topics {
+		t.fail(ErrDeleted)
+	}
+	return err
+}
+
+// Close releases all journals, for which it waits five seconds at most, and ends followers with [ErrClosed]. Later calls
+// do nothing.
+func (c *Container) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	var writers []*Writer
+	for _, w := range c.owned {
+		if w != nil {
+			writers = append(writers, w)
+		}
+	}
+	for _, t := range c.topics {
+		t.fail(ErrClosed)
+	}
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closeAfter)
+	defer cancel()
+	errs := make([]error, len(writers))
+	var wg sync.WaitGroup
+	for i, w := range writers {
+		wg.Go(func() { errs[i] = w.Release(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errors.Join(errs...), c.b.Close())
+}
+
+var _ io.Closer = (*Container)(nil)
