@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/skills"
 	"github.com/goacp/acp/internal/timeline"
 	"github.com/goacp/acp/internal/told"
 	"github.com/goacp/acp/internal/translate"
@@ -393,6 +394,27 @@ func (s *ClientSession) Commands() []AvailableCommand {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.state.commands)
+}
+
+// UseSkills returns the content of a prompt as the user has typed it, in which /name at the
+// beginning invokes the skill of that name, if the agent has announced one: as a
+// SkillReference. If the agent takes skills anywhere in a prompt, so does /name as any word
+// of a text. Other content is returned as it is. There are no skills unless [Client.Skills]
+// is set. Experimental.
+func (s *ClientSession) UseSkills(content []ContentBlock) []ContentBlock {
+	caps := s.conn.Capabilities().Session
+	if caps == nil || caps.Prompt == nil || caps.Prompt.Skill == nil {
+		return content
+	}
+	s.mu.Lock()
+	commands := s.state.commands
+	s.mu.Unlock()
+	return skills.Refer(content, func(name string) bool {
+		return slices.ContainsFunc(commands, func(c AvailableCommand) bool {
+			skill, ok := c.(*acpv2.Skill)
+			return ok && skill.Name == name
+		})
+	}, caps.Prompt.Skill.Inline != nil)
 }
 
 // Suggestions returns the prompts that the agent suggests at present, the most likely

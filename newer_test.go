@@ -229,3 +229,35 @@ func TestForkAtCursor(t *testing.T) {
 		}
 	}
 }
+
+// TestSkillsOfOthers: a client that does not know skills is sent messages of the user with what would have been typed.
+func TestSkillsOfOthers(t *testing.T) {
+	for _, knows := range []bool{true, false} {
+		a := novel()
+		a.Prompt = func(_ context.Context, t *Turn) (StopReason, error) {
+			return StopEndTurn, t.Send(&UserMessage{MessageID: "other", Content: Set([]ContentBlock{&acpv2.SkillReference{Name: "review"}, Text("this")})})
+		}
+		var mu sync.Mutex
+		got := ""
+		c := gated(t, a, 2, &Client{Skills: knows, Update: func(_ context.Context, _ *ClientSession, u *Update) {
+			if m, ok := u.Update.(*UserMessage); ok && m.MessageID == "other" {
+				mu.Lock()
+				defer mu.Unlock()
+				data, _ := m.AppendJSON(nil)
+				got = string(data)
+			}
+		}}, 2, false)
+		s, err := c.NewSession(t.Context(), SessionConfig{Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Prompt(t.Context(), Text("go")).Wait(); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		if strings.Contains(got, `"skill"`) != knows || !knows && !strings.Contains(got, "/review this") {
+			t.Errorf("knows skills %t: %s", knows, got)
+		}
+		mu.Unlock()
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/skills"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -263,10 +264,15 @@ func (p *agentV2) replayed(ctx context.Context, id SessionID) error {
 		&acpv2.UpdateSessionNotification{SessionID: id, Update: new(acpv2.ReplayComplete)})
 }
 
+func (p *agentV2) knowsSkills() bool {
+	s := p.c.Capabilities().Session
+	return s != nil && s.Commands != nil && s.Commands.Skill != nil
+}
+
 // commands returns commands as the client understands them: a skill is a command to those
 // that have not said that they know skills.
 func (p *agentV2) commands(list []AvailableCommand) []AvailableCommand {
-	if s := p.c.Capabilities().Session; s != nil && s.Commands != nil && s.Commands.Skill != nil {
+	if p.knowsSkills() {
 		return list
 	}
 	isSkill := func(c AvailableCommand) bool { _, ok := c.(*acpv2.Skill); return ok }
@@ -288,6 +294,10 @@ func (p *agentV2) update(ctx context.Context, s *AgentSession, u SessionUpdate) 
 		told := *v
 		told.AvailableCommands = p.commands(v.AvailableCommands)
 		u = &told
+	case *UserMessage, *UserMessageChunk:
+		if !p.knowsSkills() { // it could not have sent one, and somebody else has
+			u = skills.PlainUpdate(u)
+		}
 	case *acpv2.PromptSuggestionsUpdate:
 		if s := p.c.Capabilities().Session; s == nil || s.PromptSuggestions == nil {
 			return nil // it has not said that it wants them

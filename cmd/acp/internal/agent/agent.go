@@ -132,7 +132,7 @@ func New(o Options) (*acp.Agent, error) {
 		SetOption:             b.setOption,
 		SessionOptions:        b.previewOptions,
 		SystemPrompt:          prompts,
-		Content:               acp.PromptContent{Image: true, Audio: true, EmbeddedContext: true},
+		Content:               acp.PromptContent{Image: true, Audio: true, EmbeddedContext: true, Skill: o.Models != nil},
 		MCP:                   acp.MCPTransports{Stdio: true, HTTP: true, ACP: true},
 		AdditionalDirectories: true,
 		Logger:                o.Logger,
@@ -218,7 +218,11 @@ func (b *builtin) begin(s *acp.AgentSession, v *session) error {
 	if err := s.SetOptions(v.options()...); err != nil {
 		return err
 	}
-	return s.SetCommands(announced(v.prompts())...)
+	err = s.SetCommands(announced(v.prompts())...)
+	if skills := v.invoked(); err == nil && len(skills) > 0 {
+		err = s.SetSkills(skills...)
+	}
+	return err
 }
 
 // resumeSession is the hook of that name. A session that is open already is only replayed.

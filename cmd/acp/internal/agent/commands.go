@@ -92,7 +92,7 @@ func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe, ask wish) 
 	name, rest := ask.name, ask.rest
 	talks := (!ask.ok || !isCommand(name)) && w.s.find(ctx) != nil
 	if !ask.ok && !talks { // one message, which programs know
-		text := ask.leftOut() + plainAnswer(t.Blocks(), b.models != nil)
+		text := ask.leftOut() + plainAnswer(typed(t), b.models != nil)
 		return acp.StopEndTurn, w.out.Show(&acp.TextContent{Text: text, Meta: ownmeta.Of(ownmeta.Unanswered{Unanswered: true})})
 	}
 	w.say(ask.leftOut())

@@ -79,7 +79,7 @@ func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe, said wis
 	s.mu.Unlock()
 	prefix := m.prefix(ctx)
 	m.recheck()
-	ask := &model.Message{Role: model.User, Parts: append(m.News(), m.parts(s.expand(t.Blocks(), said))...)}
+	ask := &model.Message{Role: model.User, Parts: append(m.News(), m.parts(s.expand(typed(t), said))...)}
 	if about := s.untold(); about != "" {
 		ask.Parts = append([]model.Part{&model.Text{Text: about}}, ask.Parts...)
 	}

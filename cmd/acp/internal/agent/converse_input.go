@@ -7,18 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/agent/guide"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 	"github.com/goacp/acp/cmd/acp/internal/gitread"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 	"github.com/goacp/acp/cmd/acp/internal/picture"
+	"github.com/goacp/acp/internal/skills"
 )
 
 // guidanceFrom begins guidance in a conversation, before the name of its file.
@@ -173,17 +176,38 @@ func (s *session) expand(blocks []acp.ContentBlock, said wish) []acp.ContentBloc
 		return blocks
 	}
 	all := s.prompts()
-	i := slices.IndexFunc(all, func(p guide.Prompt) bool { return p.Name == said.name })
-	if i < 0 {
+	text := ""
+	if i := slices.IndexFunc(all, func(p guide.Prompt) bool { return p.Name == said.name }); i >= 0 {
+		text = all[i].Text(said.rest)
+	} else if slices.ContainsFunc(s.invoked(), func(k acpv2.Skill) bool { return k.Name == said.name }) {
+		text = "Use the skill " + said.name + ": read skill:" + said.name + " first, and do as it says.\n\n" + strings.TrimSpace(said.rest)
+	} else {
 		return blocks
 	}
 	blocks = slices.Clone(blocks)
 	for j, b := range blocks {
 		if t, ok := b.(*acp.TextContent); ok && t.Text == said.text {
-			blocks[j] = acp.Text(all[i].Text(said.rest))
+			blocks[j] = acp.Text(strings.TrimSpace(text))
 		}
 	}
 	return blocks
+}
+
+// typed returns a prompt as the user would type it: a skill is its name, as a command is.
+func typed(t *acp.Turn) []acp.ContentBlock { return skills.Plain(t.Blocks()) }
+
+// invoked returns the skills that the user can invoke by their names. Names of commands, and of prompts, are theirs.
+func (s *session) invoked() (all []acpv2.Skill) {
+	if s.agent.models == nil {
+		return nil // nobody would follow them
+	}
+	taken := s.prompts()
+	for _, k := range s.skills() {
+		if !isCommand(k.Name) && !slices.ContainsFunc(taken, func(p guide.Prompt) bool { return p.Name == k.Name }) {
+			all = append(all, acpv2.Skill{Name: k.Name, Description: k.About, Path: filepath.Join(k.Dir, "SKILL.md")})
+		}
+	}
+	return all
 }
 
 // parts returns a prompt as a model takes it. Editors put context into blocks of their own,

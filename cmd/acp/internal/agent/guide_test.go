@@ -12,6 +12,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/agent/guide"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
@@ -45,6 +46,56 @@ say Reviewed.
 		t.Errorf("the model got %q", got)
 	}
 	contains(t, k.tell("/help"), "I am the agent")
+}
+
+// TestSkillsInvoked: skills are announced, as skills to clients that know them and as commands to others. Either way the model is
+// told to use one, and the user sees what was typed.
+func TestSkillsInvoked(t *testing.T) {
+	for _, x := range []struct {
+		version int
+		knows   bool
+	}{{1, false}, {2, false}, {2, true}} {
+		w, with := scripted(t, "say I have read it.\n")
+		k := start(t, x.version, with, func(k *talk) {
+			k.write("home/prompts/review.md", "---\ndescription: Review a branch\n---\nReview it.\n")
+			for _, name := range []string{"deploy", "help", "review"} { // two are names of commands
+				k.write(".agents/skills/"+name+"/SKILL.md", "---\nname: "+name+"\ndescription: How to "+name+"\n---\nIt is done by hand.\n")
+			}
+			k.home = guide.Home{Config: filepath.Join(k.cwd, "home")}
+			k.client.Skills = x.knows
+		})
+		said := ""
+		if x.knows {
+			text, _, err := k.session.Prompt(t.Context(), &acpv2.SkillReference{Name: "deploy"}, acp.Text("to the lab")).Text()
+			if said = text; err != nil {
+				t.Error(err)
+			}
+		} else {
+			said = k.tell("/deploy to the lab")
+		}
+		contains(t, said, "I have read it.")
+		if got := w.last(); !strings.HasSuffix(strings.TrimSpace(got), "\nUse the skill deploy: read skill:deploy first, and do as it says.\n\nto the lab") {
+			t.Errorf("%+v: the model got %q", x, got)
+		}
+		var found []string
+		for _, c := range k.session.Commands() {
+			switch c := c.(type) {
+			case *acpv2.Skill:
+				found = append(found, "skill "+c.Name+" "+c.Description)
+				if filepath.Base(c.Path) != "SKILL.md" || !filepath.IsAbs(c.Path) {
+					t.Errorf("path %s", c.Path)
+				}
+			case *acp.SlashCommand:
+				if strings.HasPrefix(c.Description, "How to") {
+					found = append(found, "command "+c.Name+" "+c.Description)
+				}
+			}
+		}
+		want := map[bool]string{true: "skill", false: "command"}[x.knows] + " deploy How to deploy"
+		if !slices.Equal(found, []string{want}) {
+			t.Errorf("%+v: %q", x, found)
+		}
+	}
 }
 
 // TestGuidanceHeldBack: guidance that is a link out of the project, or that a rule denies by either of its

@@ -482,9 +482,9 @@ func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, erro
 	s.mu.Lock()
 	was := s.title
 	s.turns++
-	again := s.cancelled.again(t.Blocks())
+	again := s.cancelled.again(typed(t))
 	s.mu.Unlock()
-	ask := wishOf(t.Blocks(), again)
+	ask := wishOf(typed(t), again)
 	if was == "" || strings.HasPrefix(was, "/") && !ask.ok { // a command says little about a session
 		if title := titleOf(ask); title != "" {
 			_ = s.setTitle(title) // a failure is reported at the end of the turn
@@ -495,7 +495,7 @@ func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, erro
 	s.mu.Lock()
 	s.cancelled = nil
 	if ctx.Err() != nil {
-		s.cancelled = cancelledPrompt(t.Blocks())
+		s.cancelled = cancelledPrompt(typed(t))
 	}
 	s.mu.Unlock()
 	if kept := s.sync(); kept != nil && ctx.Err() == nil {

@@ -43,7 +43,7 @@ func runRead(k *task) error {
 		return misusef("%v", err)
 	}
 	if len(args) == 0 {
-		args = linked(k.turn.Blocks())
+		args = linked(typed(k.turn))
 	}
 	if len(args) == 0 {
 		return misusef("which file to read is missing")

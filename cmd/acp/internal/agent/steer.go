@@ -5,6 +5,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/model"
+	"github.com/goacp/acp/internal/skills"
 )
 
 // A running turn is one that may take what the user says meanwhile.
@@ -37,7 +38,7 @@ func (b *builtin) accept(ctx context.Context, t *acp.Turn) error {
 	s.mu.Lock()
 	r := s.running
 	s.mu.Unlock()
-	said := wishOf(t.Blocks(), 0)
+	said := wishOf(typed(t), 0)
 	if r == nil || r.rank == rankOf(t) && !(said.ok && isCommand(said.name)) {
 		return nil
 	}
@@ -55,6 +56,7 @@ func (m *modelTurn) Steer() []model.Part {
 	for {
 		select {
 		case blocks := <-m.turn.Steering():
+			blocks = skills.Plain(blocks)
 			if m.s.acp.Conn().Version() == 1 { // which has no update that would record it
 				m.s.keep(&acp.UserMessage{MessageID: acp.MessageID(m.s.nextID("said")), Content: acp.Set(blocks)})
 			}

@@ -145,6 +145,7 @@ func (h *Host) client(l *link) *acp.Client {
 			return newTerminals(l, h.cfg.Cwd, h.cfg.Roots)
 		},
 		ShowsTerminals: true,
+		Skills:         true,
 		TerminalAuth:   front.RunInTerminal != nil && h.cfg.Agent.Command != "",
 		Logger:         h.cfg.Logger,
 	}

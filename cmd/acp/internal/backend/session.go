@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/ids"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/title"
+	"github.com/goacp/acp/internal/skills"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
@@ -395,6 +396,11 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 	if isEmpty(u.Update) {
 		return // it is not the latest any more
 	}
+	if plain := skills.PlainUpdate(u.Update); plain != u.Update { // as it was typed
+		typed := *u
+		typed.Update = plain
+		u = &typed
+	}
 	s.begins(u.Update)
 	s = s.actual()
 	defer s.order.Unlock()
@@ -513,7 +519,7 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 			mark = on.mark()
 		}
 		s.host.opening.RUnlock()
-		req, ended := s.request(content)
+		req, ended := s.request(client.UseSkills(content))
 		defer ended()
 		reply = client.PromptRequest(ctx, req)
 		res, err = reply.Wait()
@@ -558,7 +564,8 @@ func (s *Session) Steer(ctx context.Context, content ...acp.ContentBlock) (acp.S
 	s.expects(content)
 	s.order.Unlock()
 	s.tellUnheld(s.host.Unheld())
-	outcome, err := s.Client().Steer(ctx, content...)
+	client := s.Client()
+	outcome, err := client.Steer(ctx, client.UseSkills(content)...)
 	s.host.cfg.Logger.Info("steered", "id", s.ID(), "outcome", outcome, "error", err)
 	return outcome, s.host.coded("steer", err)
 }

@@ -184,6 +184,7 @@ func (b *backend) client() *acp.Client {
 		Update: b.update, RequestPermission: b.permission, Elicit: b.elicit, ShowsTerminals: true,
 		Suggestions: &acp.PromptContent{}, // what every client can offer
 		Cursors:     true,
+		Skills:      true,
 	}
 	c.Engine.Diagnose = b.noticed
 	b.s.lend(c)

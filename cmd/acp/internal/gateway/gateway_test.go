@@ -23,6 +23,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/internal/long"
+	"github.com/goacp/acp/internal/skills"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -146,7 +147,7 @@ func (s *seen) until(t *testing.T, text string) []string {
 
 // describe writes an update as text; "" is nothing of interest.
 func describe(u *acp.Update) string {
-	switch v := u.Update.(type) {
+	switch v := skills.PlainUpdate(u.Update).(type) {
 	case *acp.UserMessage:
 		if content, ok := v.Content.Get(); ok && !u.Synthetic {
 			return "user: " + content[0].(*acp.TextContent).Text

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 )
 
@@ -18,7 +19,13 @@ func (b *backend) handover(content []acp.ContentBlock) []acp.ContentBlock {
 	}
 	b.handed = true
 	text := handoverBegins + "\n\n" + b.transcript + "\n\nThe next message of the user follows."
-	return append([]acp.ContentBlock{acp.Text(text)}, content...)
+	before := []acp.ContentBlock{acp.Text(text)}
+	if len(content) > 0 {
+		if skill, ok := content[0].(*acpv2.SkillReference); ok { // which comes before everything else
+			before, content = append([]acp.ContentBlock{skill}, before...), content[1:]
+		}
+	}
+	return append(before, content...)
 }
 
 // handoverBegins is what an agent gets before a transcript.

@@ -44,7 +44,7 @@ func (g *Gateway) agent() *acp.Agent {
 		SetTitle:              g.setTitle,
 		ArchiveSession:        g.archiveSession,
 		SessionStatus:         g.sessionStatus,
-		Content:               acp.PromptContent{Image: true, Audio: true, EmbeddedContext: true},
+		Content:               acp.PromptContent{Image: true, Audio: true, EmbeddedContext: true, Skill: true},
 		MCP:                   acp.MCPTransports{Stdio: true, HTTP: true, SSE: true},
 		AdditionalDirectories: true,
 		MaxHeld:               maxOwnTurns,
@@ -181,7 +181,7 @@ func (g *Gateway) join(ctx context.Context, p place, id string, as *acp.AgentSes
 		err = as.SetOptions(passable(hello.Options)...)
 	}
 	if err == nil && len(hello.Commands) > 0 {
-		err = as.SetCommands(commandsOf(hello.Commands)...)
+		err = w.sendCommands(hello.Commands)
 	}
 	if len(hello.Suggested) > 0 || after > 0 { // it may have some that do not count any more
 		w.suggested = &acpv2.PromptSuggestionsUpdate{Suggestions: hello.Suggested}

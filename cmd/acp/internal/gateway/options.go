@@ -54,6 +54,8 @@ type chosen struct {
 	mu    sync.Mutex // held while they are sent
 	last  []acp.SessionConfigOption
 	times int
+
+	skills bool // it was sent some; of whoever sends it commands
 }
 
 // sendOptions sends the client the options.

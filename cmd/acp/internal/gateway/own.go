@@ -10,6 +10,7 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/internal/skills"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -117,7 +118,8 @@ func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
 	if !who.Prompt {
 		return who.errRole("send prompts")
 	}
-	if err := w.allowCommand(ctx, &who, t.Blocks()); err != nil {
+	content := skills.Plain(t.Blocks()) // as everybody sees it; the agent gets a skill again
+	if err := w.allowCommand(ctx, &who, content); err != nil {
 		return err
 	}
 	m, err := metaOf(t.Meta())
@@ -134,7 +136,7 @@ func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
 	if err != nil {
 		return err
 	}
-	mine := &turn{id: t.PromptID(), by: w.who.User, from: w.who.name(), rank: who.rank(), content: t.Blocks(), operation: m.Operation, trace: traceOf(ctx), cancel: func(error) {}, done: make(chan struct{})}
+	mine := &turn{id: t.PromptID(), by: w.who.User, from: w.who.name(), rank: who.rank(), content: content, operation: m.Operation, trace: traceOf(ctx), cancel: func(error) {}, done: make(chan struct{})}
 	o := newOwnTurn(ctx, mine, p)
 	slot, ok := ctx.Value(promptSlotKey{}).(*promptSlot)
 	if !ok {

@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/internal/skills"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -66,7 +67,7 @@ func (w *watcher) allowCommand(ctx context.Context, who *Who, content []acp.Cont
 			}
 		}
 	}
-	if len(names) == 0 || rank == RoleOwner {
+	if rank == RoleOwner || len(names) == 0 && !strings.Contains(textOf(content), "/") {
 		return nil
 	}
 	p, err := w.here(ctx)
@@ -77,10 +78,21 @@ func (w *watcher) allowCommand(ctx context.Context, who *Who, content []acp.Cont
 	if err != nil {
 		return err
 	}
-	for _, c := range commandsOf(now.Commands) {
+	for _, c := range now.Commands {
+		var name string
+		var meta json.RawMessage
+		used := false
+		switch c := c.(type) {
+		case *acp.SlashCommand:
+			name, meta = c.Name, c.Meta
+			used = slices.Contains(names, name)
+		case *acpv2.Skill: // an agent may take them anywhere
+			name, meta = c.Name, c.Meta
+			used = slices.Contains(names, name) || skills.Uses(content, name)
+		}
 		var needs ownmeta.Ranked
-		if slices.Contains(names, c.Name) && ownmeta.Read(c.Meta, &needs) && needs.Role != "" && !reaches(rank, needs.Role) {
-			return who.errRole("use /" + c.Name)
+		if used && ownmeta.Read(meta, &needs) && needs.Role != "" && !reaches(rank, needs.Role) {
+			return who.errRole("use /" + name)
 		}
 	}
 	return nil

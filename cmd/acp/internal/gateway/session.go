@@ -559,7 +559,7 @@ func (s *session) prompt(t *turn) endRecord {
 		}
 		return endRecord{Error: err.Error()}
 	}
-	res, err := b.session.PromptRequest(t.ctx, &acpv2.PromptRequest{Prompt: b.handover(t.content), Meta: b.rankMeta(t)}).Wait()
+	res, err := b.session.PromptRequest(t.ctx, &acpv2.PromptRequest{Prompt: b.handover(b.session.UseSkills(t.content)), Meta: b.rankMeta(t)}).Wait()
 	if b.conn.Conn().Err() == nil {
 		b.heard(s.ctx)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/skills"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -40,7 +41,8 @@ func (g *Gateway) steer(ctx context.Context, as *acp.AgentSession, r *acp.SteerM
 	if !who.Prompt {
 		return "", who.errRole("send prompts")
 	}
-	if err := w.allowCommand(ctx, &who, r.Prompt); err != nil {
+	content := skills.Plain(r.Prompt)
+	if err := w.allowCommand(ctx, &who, content); err != nil {
 		return "", err
 	}
 	p, err := w.here(ctx)
@@ -50,7 +52,7 @@ func (g *Gateway) steer(ctx context.Context, as *acp.AgentSession, r *acp.SteerM
 	if err != nil {
 		return "", err
 	}
-	m := &steering{id: acp.MessageID(newID("u_")), by: w.who.User, from: w.who.name(), rank: who.rank(), content: r.Prompt}
+	m := &steering{id: acp.MessageID(newID("u_")), by: w.who.User, from: w.who.name(), rank: who.rank(), content: content}
 	forget := w.says(m.id)
 	outcome, seq, err := p.steer(ctx, m)
 	if !isTaken(outcome) {
@@ -121,7 +123,7 @@ func (s *session) steer(ctx context.Context, m *steering) (acp.SteerOutcome, uin
 	m.written = make(chan uint64, 1)
 	b.expects(m)
 	defer b.forgets(m)
-	outcome, err := b.session.SteerRequest(ctx, &acpv2.PromptRequest{Prompt: m.content, Meta: b.rankMeta(t)})
+	outcome, err := b.session.SteerRequest(ctx, &acpv2.PromptRequest{Prompt: b.session.UseSkills(m.content), Meta: b.rankMeta(t)})
 	switch {
 	case errors.Is(err, acp.ErrCancelled):
 		return "", 0, jsonrpc.ErrRequestCancelled
@@ -184,7 +186,7 @@ func (b *backend) steered(child acp.SessionID, u *acp.Update) *steering {
 	if child != "" || u.Replayed {
 		return nil
 	}
-	text := textOf(content)
+	text := textOf(skills.Plain(content))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.steering, func(m *steering) bool { return textOf(m.content) == text })

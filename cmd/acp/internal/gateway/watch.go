@@ -512,7 +512,7 @@ func (w *watcher) send(r engine.Record) error {
 		case *acp.ConfigOptionUpdate:
 			return w.sendOptions(u.ConfigOptions)
 		case *acp.AvailableCommandsUpdate:
-			return w.session.SetCommands(commandsOf(u.AvailableCommands)...)
+			return w.sendCommands(u.AvailableCommands)
 		}
 		if w.shows(said.update) {
 			return nil
@@ -522,14 +522,29 @@ func (w *watcher) send(r engine.Record) error {
 	return sendRecord(w.session, w.who.User, &w.pos.children, r)
 }
 
-// commandsOf returns the commands of a kind that this version knows.
-func commandsOf(list []acp.AvailableCommand) (commands []acp.SlashCommand) {
+// sendCommands sends the client the commands, and the skills, of a kind that this version knows.
+func (w *watcher) sendCommands(list []acp.AvailableCommand) error {
+	var commands []acp.SlashCommand
+	var known []acpv2.Skill
 	for _, c := range list {
-		if c, ok := c.(*acp.SlashCommand); ok {
+		switch c := c.(type) {
+		case *acp.SlashCommand:
 			commands = append(commands, *c)
+		case *acpv2.Skill:
+			known = append(known, *c)
 		}
 	}
-	return commands
+	had := w.chosen.skills
+	w.chosen.skills = len(known) > 0
+	if had { // no name may be that of both
+		if err := w.session.SetSkills(); err != nil {
+			return err
+		}
+	}
+	if err := w.session.SetCommands(commands...); err != nil || len(known) == 0 {
+		return err
+	}
+	return w.session.SetSkills(known...)
 }
 
 // sendRecord sends what a record is part of a conversation to a client of a principal.

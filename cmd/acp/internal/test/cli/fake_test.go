@@ -53,6 +53,8 @@ func blockName(b acp.ContentBlock) string {
 	switch b := b.(type) {
 	case *acp.TextContent:
 		return "text " + strconv.Quote(b.Text)
+	case *acpv2.SkillReference:
+		return "skill " + b.Name
 	case *acp.ImageContent:
 		return fmt.Sprintf("image %s, %d bytes in base64, %s", b.MIMEType, len(b.Data), base(b.URI))
 	case *acp.ResourceLink:
@@ -210,6 +212,19 @@ func behave(agent *acp.Agent, mode, arg string) int {
 		}
 	case "options":
 		optionsMode(agent, arg)
+	case "skills": // says what the prompt is made of, and has skills
+		agent.Content = acp.PromptContent{Skill: true, SkillInline: arg == "inline"}
+		agent.NewSession = func(_ context.Context, s *acp.AgentSession) error {
+			return s.SetSkills(acpv2.Skill{Name: "review", Description: "reviews a change", Path: "/s/SKILL.md"})
+		}
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			for _, b := range t.Blocks() {
+				if err := t.Say(blockName(b) + "\n"); err != nil {
+					return "", err
+				}
+			}
+			return acp.StopEndTurn, nil
+		}
 	case "whole": // says as many MiB in one update
 		n, _ := strconv.Atoi(arg)
 		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {

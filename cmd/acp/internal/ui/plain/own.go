@@ -68,8 +68,11 @@ func (c *conversation) runOwnCommand(ctx context.Context, text string, running b
 // commands returns the agent's commands of the known kinds.
 func (c *conversation) commands() (list []*acpv2.Command) {
 	for _, cmd := range c.session.Client().Commands() {
-		if cmd, ok := cmd.(*acpv2.Command); ok {
+		switch cmd := cmd.(type) {
+		case *acpv2.Command:
 			list = append(list, cmd)
+		case *acpv2.Skill:
+			list = append(list, &acpv2.Command{Name: cmd.Name, Description: "skill: " + cmd.Description})
 		}
 	}
 	return list

@@ -125,6 +125,8 @@ func commandOf(c acp.AvailableCommand) (name, what, hint string) {
 				hint = "…"
 			}
 		}
+	case *acpv2.Skill:
+		name, what, hint = c.Name, "skill: "+c.Description, "…"
 	case *acpv2.UnknownAvailableCommand:
 		name, what = c.Name, c.Description
 	}
