@@ -30,6 +30,7 @@ type marks struct {
 	known   []string // values, longest first
 	replace *strings.Replacer
 	pattern *regexp.Regexp // of marks
+	byFirst [256][]string  // the forms of known values, by their first byte
 	tag     string         // what marks of this conversation have in them, so that nobody else can write them
 
 	mu       sync.Mutex
@@ -59,6 +60,7 @@ func newMarks(values []string) *marks {
 	var pairs []string
 	for _, form := range forms {
 		pairs = append(pairs, form, m.mark(form))
+		m.byFirst[form[0]] = append(m.byFirst[form[0]], form)
 	}
 	m.replace = strings.NewReplacer(pairs...)
 	return m
@@ -112,7 +114,27 @@ func (m *marks) text(s string) string {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.redactor.Text(m.replace.Replace(s))
+	return m.redactor.Text(m.replace.Replace(m.lines(s)))
+}
+
+// wrapped is base64 in several lines, also as a string of JSON has them; breaks are their ends.
+var (
+	wrapped = regexp.MustCompile(`[A-Za-z0-9+/_-]{4,}(?:(?:\r?\n|(?:\\r)?\\n)[ \t]*[A-Za-z0-9+/_-]{2,}=*)+`)
+	breaks  = regexp.MustCompile(`(?:\r?\n|(?:\\r)?\\n)[ \t]*`)
+)
+
+// lines returns a text in which base64 that has a secret is in one line, so that it is found.
+func (m *marks) lines(s string) string {
+	if len(m.known) == 0 || !strings.Contains(s, "\n") && !strings.Contains(s, `\n`) {
+		return s
+	}
+	return wrapped.ReplaceAllStringFunc(s, func(lines string) string {
+		whole := breaks.ReplaceAllString(lines, "")
+		if is := m.replace.Replace(whole); is != whole && m.replace.Replace(lines) == lines {
+			return is
+		}
+		return lines
+	})
 }
 
 // in returns the marks in a text.
@@ -198,7 +220,7 @@ func (m *marks) value(name string, v any, changed *bool) any {
 	case string:
 		var is string
 		if slices.Contains(ids, name) {
-			is = m.replace.Replace(v)
+			is = m.replace.Replace(m.lines(v))
 		} else {
 			is = m.text(v)
 		}
@@ -211,7 +233,11 @@ func (m *marks) value(name string, v any, changed *bool) any {
 		return m.joined(v, changed)
 	case map[string]any:
 		for _, key := range slices.Collect(keysOf(v)) {
-			is := m.value(key, v[key], changed)
+			name := key
+			if _, terminal := v["terminal_id"]; terminal && key == "data" {
+				name = "output" // which is text here
+			}
+			is := m.value(name, v[key], changed)
 			if other := m.replace.Replace(key); other != key {
 				delete(v, key)
 				key, *changed = other, true

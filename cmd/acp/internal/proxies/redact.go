@@ -46,6 +46,9 @@ When the agent writes a file through the client, the marks in it become the secr
 at once if the file had the secret when the agent read it, and otherwise after the client
 has permitted it. Marks in commands are never replaced.
 
+Text that comes in pieces is looked at as a whole, for which its last word waits for the next
+piece: a secret may be in several. Secrets in base64 are found across the ends of lines, too.
+
 This is for accidents, not a sandbox: what an agent reads by itself, without the client,
 passes no proxy, and a command can print a secret in a form that nothing recognizes. The
 settings of MCP servers and logins pass as they are, since they must work.`,
@@ -106,6 +109,7 @@ func secretsOf(env Env, names, files []string) ([]string, error) {
 // A redacting is the proxy for one client.
 type redacting struct {
 	*marks
+	streams streams
 
 	mu      sync.Mutex
 	origins map[string]map[string]bool // marks of the secrets that files had when the agent read them
@@ -113,6 +117,17 @@ type redacting struct {
 
 func (r *redacting) notify(ctx context.Context, m *acp.ProxyMessage, next func(context.Context) error) error {
 	var err error
+	if m.Direction == acp.ToClient && m.Session != nil {
+		var held bool
+		if m.Method != "session/update" {
+			err = r.flush(ctx, m.Session)
+		} else if held, err = r.piece(ctx, m); held {
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if m.Params, err = r.whole(m.Params); err != nil {
 		return err
 	}
@@ -131,7 +146,17 @@ func (r *redacting) request(ctx context.Context, m *acp.ProxyMessage, next func(
 		if err != nil {
 			return err
 		}
-		return next(ctx)
+		err = next(ctx)
+		switch m.Method {
+		case "session/prompt", "session/load", "session/resume": // what belongs to it has come
+			if failed := r.flush(ctx, m.Session); err == nil {
+				err = failed
+			}
+		}
+		return err
+	}
+	if err := r.flush(ctx, m.Session); err != nil {
+		return err
 	}
 	path := ""
 	if m.Method == acpv1.MethodFSWriteTextFile.Name {

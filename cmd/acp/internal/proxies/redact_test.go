@@ -77,8 +77,8 @@ func TestRedact(t *testing.T) {
 			t.Error(m.text)
 		}
 		// What has no secret stays byte for byte, and MCP servers work.
-		p.update("s", `{"sessionUpdate" : "agent_message_chunk","content":{"type":"text","text":"\u0061"},"n":1.0e2}`)
-		if m := p.client.hears(); !strings.Contains(m.text, `{"sessionUpdate" : "agent_message_chunk","content":{"type":"text","text":"\u0061"},"n":1.0e2}`) {
+		p.update("s", `{"sessionUpdate" : "agent_message_chunk","content":{"type":"text","text":"\u0061 "},"n":1.0e2}`)
+		if m := p.client.hears(); !strings.Contains(m.text, `{"sessionUpdate" : "agent_message_chunk","content":{"type":"text","text":"\u0061 "},"n":1.0e2}`) {
 			t.Error(m.text)
 		}
 		p.send(p.client, "session/new", `{"cwd":"/","mcpServers":[{"name":"m","command":"x","args":[],"env":[{"name":"K","value":"`+inner+`"}]}],"_meta":{"a":"`+inner+`"}}`)
