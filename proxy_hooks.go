@@ -41,7 +41,7 @@ func (n *proxyNode) prompt(ctx context.Context, m proxied) (json.RawMessage, err
 		if result, err = n.down.request(ctx, m); err != nil {
 			return err
 		}
-		p.StopReason = StopReason(memberOf(result, "stopReason"))
+		p.StopReason, p.answer = StopReason(memberOf(result, "stopReason")), result
 		return nil
 	}, func(ctx context.Context, next func(context.Context) error) error { return n.p.Prompt(ctx, p, next) })
 	cancelled := hookCtx.Err() != nil && ctx.Err() == nil

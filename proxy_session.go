@@ -145,12 +145,16 @@ type ProxyPrompt struct {
 	// ends, by default [StopEndTurn], in both versions.
 	StopReason StopReason
 
-	raw json.RawMessage
+	raw, answer json.RawMessage
 }
 
 // Raw returns the params of the request in the version of the chain, as the client has sent
 // them.
 func (p *ProxyPrompt) Raw() json.RawMessage { return p.raw }
+
+// Answer returns the agent's answer in the version of the chain, as it was sent. It is nil before
+// next has returned nil.
+func (p *ProxyPrompt) Answer() json.RawMessage { return p.answer }
 
 // Say sends the client a piece of an answer, as [ProxySession.Update] does.
 func (p *ProxyPrompt) Say(ctx context.Context, text string) error {

@@ -3,6 +3,7 @@ package proxies
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -34,7 +35,8 @@ func budget() Kind {
 		Long: `Refuse prompts when all sessions of the connection together have used up a number of tokens
 or an amount of money, and cancel what runs then. At 80 % a notice says so. The figures are
 those that the agent reports: an agent that reports none has no budget. Tokens are those by
-which the contexts of the sessions grow; if one shrinks, nothing is given back. Amounts of
+which the contexts of the sessions grow, or that agents such as Claude and codex report at
+the end of turns, whichever are more; if a context shrinks, nothing is given back. Amounts of
 different currencies are bounded each by itself.`,
 		Example: "budget --cost 5 --tokens 500000",
 		Flags: func(f *pflag.FlagSet) func(Env) (func() (*Running, error), error) {
@@ -100,6 +102,9 @@ func (b *budgeted) prompt(ctx context.Context, p *acp.ProxyPrompt, next func(con
 		return p.Say(ctx, "[budget] "+over+": the prompt was not sent.")
 	}
 	err := next(ctx)
+	if err == nil {
+		b.report(ctx, p.Session, b.countTurn(p.Session, metaOf(p.Answer())))
+	}
 	if p.Session.Version() == 1 || err != nil { // in version 2 a prompt is answered before the turn ends
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -128,15 +133,9 @@ func (b *budgeted) request(ctx context.Context, m *acp.ProxyMessage, next func(c
 func (b *budgeted) update(ctx context.Context, s *acp.ProxySession, u acp.Update) ([]acp.Update, error) {
 	switch v := u.Update.(type) {
 	case *acp.UsageUpdate:
-		notice, cancel := b.count(s, v)
-		if notice != "" {
-			id := "budget_" + acp.MessageID(rand.Text())
-			_ = s.Update(ctx, &acp.AgentMessageChunk{MessageID: id, Content: acp.Text("[budget] " + notice + "\n")})
-		}
-		for _, running := range cancel {
-			_ = running.Cancel(ctx) // its turn ends as the user's own cancelling would end it
-		}
+		b.report(ctx, s, b.count(s, v))
 	case *acpv2.IdleStateUpdate:
+		b.report(ctx, s, b.countTurn(s, v.Meta))
 		if s.Version() != 1 { // of all prompts that the session has got since
 			b.mu.Lock()
 			delete(b.running, s)
@@ -146,8 +145,101 @@ func (b *budgeted) update(ctx context.Context, s *acp.ProxySession, u acp.Update
 	return []acp.Update{u}, nil
 }
 
-// count counts what a session reports. It returns what to say, and the sessions whose turns are to end.
-func (b *budgeted) count(s *acp.ProxySession, u *acp.UsageUpdate) (notice string, cancel []*acp.ProxySession) {
+// A spending is what follows from figures that were counted.
+type spending struct {
+	notice string
+	cancel []*acp.ProxySession // whose turns are to end
+}
+
+// report says what follows from what was counted.
+func (b *budgeted) report(ctx context.Context, s *acp.ProxySession, now spending) {
+	if now.notice != "" {
+		id := "budget_" + acp.MessageID(rand.Text())
+		_ = s.Update(ctx, &acp.AgentMessageChunk{MessageID: id, Content: acp.Text("[budget] " + now.notice + "\n")})
+	}
+	for _, running := range now.cancel {
+		_ = running.Cancel(ctx) // its turn ends as the user's own cancelling would end it
+	}
+}
+
+// count counts what a session reports.
+func (b *budgeted) count(s *acp.ProxySession, u *acp.UsageUpdate) spending {
+	return b.counted(s, func(m meter) {
+		m[grown] += max(0, float64(u.Used)-m[used])
+		m[used] = float64(u.Used)
+		b.settle(m)
+		if cost, ok := u.Cost.Get(); ok && !math.IsNaN(cost.Amount) {
+			b.grow(m, strings.ToUpper(safetext.Line(cost.Currency, 20)), cost.Amount)
+		}
+	})
+}
+
+// What a meter has of tokens: the size of the context, by how much it has grown, what turns have used, and what is counted of
+// all that.
+const (
+	used    = "used"
+	grown   = "grown"
+	turned  = "turned"
+	settled = "settled"
+)
+
+// countTurn counts what a turn has used, by the metadata of its end.
+func (b *budgeted) countTurn(s *acp.ProxySession, meta json.RawMessage) spending {
+	tokens := quotaTokens(meta)
+	if tokens == 0 {
+		return spending{}
+	}
+	return b.counted(s, func(m meter) {
+		m[turned] += tokens
+		b.settle(m)
+	})
+}
+
+// settle counts tokens: those that turns have used, unless the context has grown by more.
+func (b *budgeted) settle(m meter) {
+	now := max(m[grown], m[turned])
+	b.spent[unitTokens] += max(0, now-m[settled])
+	m[settled] = max(now, m[settled])
+}
+
+// metaOf returns _meta of an answer.
+func metaOf(answer json.RawMessage) json.RawMessage {
+	var v struct {
+		Meta json.RawMessage `json:"_meta"`
+	}
+	_ = json.Unmarshal(answer, &v)
+	return v.Meta
+}
+
+// quotaTokens returns the tokens in quota of _meta, whose parts need not add up.
+func quotaTokens(meta json.RawMessage) float64 {
+	var v struct {
+		Quota struct {
+			TokenCount json.RawMessage `json:"token_count"`
+			ModelUsage []struct {
+				TokenCount json.RawMessage `json:"token_count"`
+			} `json:"model_usage"`
+		} `json:"quota"`
+	}
+	_ = json.Unmarshal(meta, &v) // what is wrong in a part is left out
+	total := func(raw json.RawMessage) float64 {
+		var counts struct{ TotalTokens, InputTokens, OutputTokens float64 }
+		var number float64
+		if json.Unmarshal(raw, &number) == nil {
+			return max(0, number)
+		}
+		_ = json.Unmarshal(raw, &counts)
+		return max(0, counts.TotalTokens, max(0, counts.InputTokens)+max(0, counts.OutputTokens))
+	}
+	models := 0.0
+	for _, m := range v.Quota.ModelUsage {
+		models += total(m.TokenCount)
+	}
+	return max(total(v.Quota.TokenCount), models)
+}
+
+// counted has figures counted in the meter of a session.
+func (b *budgeted) counted(s *acp.ProxySession, count func(m meter)) (now spending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	id := s.ID()
@@ -159,10 +251,7 @@ func (b *budgeted) count(s *acp.ProxySession, u *acp.UsageUpdate) (notice string
 		m = meter{}
 		b.meters[id] = m
 	}
-	b.grow(m, unitTokens, float64(u.Used))
-	if cost, ok := u.Cost.Get(); ok && !math.IsNaN(cost.Amount) {
-		b.grow(m, strings.ToUpper(safetext.Line(cost.Currency, 20)), cost.Amount)
-	}
+	count(m)
 	for _, unit := range slices.Sorted(maps.Keys(b.spent)) {
 		limit, spent := b.limit(unit), b.spent[unit]
 		switch {
@@ -170,17 +259,17 @@ func (b *budgeted) count(s *acp.ProxySession, u *acp.UsageUpdate) (notice string
 		case spent >= limit:
 			if b.over == "" {
 				b.over = fmt.Sprintf("the budget of %s %s is used up", amount(limit), unit)
-				notice = b.over + "."
+				now.notice = b.over + "."
 			}
 		case spent >= limit*noticeAt/100 && !b.noticed:
 			b.noticed = true
-			notice = fmt.Sprintf("%s of %s %s are used.", amount(spent), amount(limit), unit)
+			now.notice = fmt.Sprintf("%s of %s %s are used.", amount(spent), amount(limit), unit)
 		}
 	}
 	if b.over != "" && !b.finish {
-		cancel = slices.Collect(maps.Keys(b.running))
+		now.cancel = slices.Collect(maps.Keys(b.running))
 	}
-	return notice, cancel
+	return now
 }
 
 // maxUnits bounds how many currencies there are.

@@ -129,3 +129,57 @@ func TestBudgetParallel(t *testing.T) {
 		}
 	}
 }
+
+// TestBudgetQuota tries to spend tokens that are reported at the end of turns only.
+func TestBudgetQuota(t *testing.T) {
+	quota := func(s string) string { return `"_meta":{"quota":` + s + `}` }
+	for _, tt := range []struct {
+		name  string
+		turns []string // the figures of each
+		used  int      // of the context, which is reported in the first
+		over  int      // the turn after which the budget is used up, from 1
+	}{
+		{"a total", []string{`{"token_count":{"totalTokens":600}}`, `{"token_count":{"totalTokens":400}}`}, 0, 2},
+		{"a number", []string{`{"token_count":1000}`}, 0, 1},
+		{"models, and no total", []string{`{"token_count":null,"model_usage":[{"model":"a","token_count":{"totalTokens":600}},{"model":"b","token_count":{"totalTokens":400}}]}`}, 0, 1},
+		{"a total below its models", []string{`{"token_count":{"totalTokens":1},"model_usage":[{"model":"a","token_count":{"totalTokens":1000}}]}`}, 0, 1},
+		{"no total of a model", []string{`{"model_usage":[{"model":"a","token_count":{"inputTokens":999,"outputTokens":1}}]}`}, 0, 1},
+		{"negative figures", []string{`{"token_count":{"totalTokens":-9000}}`, `{"token_count":{"inputTokens":-9000,"outputTokens":1000}}`}, 0, 2},
+		{"nonsense first", []string{`{"token_count":"x","model_usage":7}`, `null`, `{"token_count":1000}`}, 0, 3},
+		{"not counted twice", []string{`{"token_count":{"totalTokens":600}}`, `{"token_count":{"totalTokens":300}}`, `{"token_count":{"totalTokens":100}}`}, 900, 3},
+	} {
+		for version := 1; version <= 2; version++ {
+			p := newPair(t, version, "/", Env{}, "budget", "--tokens", "1000")
+			for i, figures := range tt.turns {
+				m := p.prompt("s", "["+text("a")+"]")
+				if m.Method != "session/prompt" {
+					t.Fatalf("%s: turn %d: %s", tt.name, i+1, m.text)
+				}
+				if i == 0 && tt.used > 0 {
+					p.update("s", usage(tt.used, ""))
+				}
+				if version == 1 {
+					p.agent.answers(m, `{"stopReason":"end_turn",`+quota(figures)+`}`)
+				} else {
+					p.agent.answers(m, `{"messageId":"m"}`)
+					p.update("s", `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn",`+quota(figures)+`}`)
+				}
+				over := false
+				for {
+					m := p.client.hears()
+					over = over || strings.Contains(m.text, "is used up")
+					if version == 1 && m.Method == "" || strings.Contains(m.text, `"idle"`) {
+						break
+					}
+				}
+				if over != (i+1 == tt.over) {
+					t.Fatalf("%s: version %d: turn %d: used up: %v", tt.name, version, i+1, over)
+				}
+			}
+			p.send(p.client, "session/prompt", `{"sessionId":"s","prompt":[`+text("x")+`]}`)
+			if m := p.client.hears(); version == 1 && !strings.Contains(m.text, "was not sent") {
+				t.Errorf("%s: %s", tt.name, m.text)
+			}
+		}
+	}
+}
