@@ -40,14 +40,20 @@ import (
 //	delegate TEXT   a subagent says the text
 //	fail TEXT       an error
 //	suggest A|B     suggests the prompts A and B, in which ^ is what nobody sees; without any, withdraws them
+//	cursor TEXT     the text, behind which the session can be forked
+//	skill           has a skill, and prompts that invoke it say so
+//	part            a tool call that a subagent does
 //	touch TITLE     a question about a tool call that was not announced, which then writes in colours
 //	wait            nothing, until it is cancelled
 //	say TEXT        the text, and so does anything else
 func playAgent() error {
 	a := &acp.Agent{
 		Info:    acp.Implementation{Name: "player", Version: "1"},
-		Content: acp.PromptContent{Image: true, EmbeddedContext: true},
+		Content: acp.PromptContent{Image: true, EmbeddedContext: true, Skill: true},
 		NewSession: func(_ context.Context, s *acp.AgentSession) error {
+			if _, err := os.Stat(filepath.Join(s.Cwd(), "choosy")); err == nil {
+				return s.SetOptions(choices()...)
+			}
 			if why, err := os.ReadFile(filepath.Join(s.Cwd(), "refused")); err == nil {
 				return &acp.Failure{Message: string(why), Reason: "hostile"}
 			}
@@ -56,9 +62,26 @@ func playAgent() error {
 				acp.SlashCommand{Name: "review", Description: "look at the changes"},
 			)
 		},
+		ForkSession:   func(context.Context, *acp.AgentSession, acp.SessionID) error { return nil },
+		ForkSessionAt: func(context.Context, *acp.AgentSession, acp.SessionID, acpv2.CursorID) error { return nil },
+		SessionOptions: func(_ context.Context, _ *acp.AgentConn, q *acp.OptionsQuery) (*acp.OptionsPreview, error) {
+			if _, err := os.Stat(filepath.Join(q.Cwd, "choosy")); err != nil {
+				return nil, &acp.Failure{Message: "not here", Reason: "x"}
+			}
+			return &acp.OptionsPreview{ConfigOptions: choices()}, nil
+		},
 		Prompt: play,
 	}
 	return a.Serve(context.Background(), acp.Stdio())
+}
+
+func choices() []acp.SessionConfigOption {
+	return []acp.SessionConfigOption{
+		{ConfigID: "model", Name: "Model", Category: acp.SessionConfigOptionCategoryModel, Kind: &acp.SessionConfigSelect{
+			CurrentValue: "small", Options: acpv2.SessionConfigSelectOptionList{{Value: "small", Name: "Small"}, {Value: "large", Name: "Large"}},
+		}},
+		{ConfigID: "loud", Name: "Loud", Kind: &acpv2.SessionConfigBoolean{}},
+	}
 }
 
 func play(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
@@ -130,12 +153,7 @@ func play(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 	case "sheet":
 		return acp.StopEndTurn, sheet(t, rest)
 	case "options":
-		return acp.StopEndTurn, t.Session().SetOptions(
-			acp.SessionConfigOption{ConfigID: "model", Name: "Model", Category: acp.SessionConfigOptionCategoryModel, Kind: &acp.SessionConfigSelect{
-				CurrentValue: "small", Options: acpv2.SessionConfigSelectOptionList{{Value: "small", Name: "Small"}, {Value: "large", Name: "Large"}},
-			}},
-			acp.SessionConfigOption{ConfigID: "loud", Name: "Loud", Kind: &acpv2.SessionConfigBoolean{}},
-		)
+		return acp.StopEndTurn, t.Session().SetOptions(choices()...)
 	case "chosen":
 		return acp.StopEndTurn, t.Say(fmt.Sprintf("%s, loud: %t", t.Session().Option("model"), t.Session().OptionOn("loud")))
 	case "count":
@@ -210,6 +228,23 @@ func play(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 		return acp.StopEndTurn, t.Send(&acpv2.PromptSuggestionsUpdate{Suggestions: list})
 	case "say":
 		return acp.StopEndTurn, t.Say(rest)
+	case "cursor":
+		id := acp.MessageID("m-" + rest)
+		return acp.StopEndTurn, errors.Join(
+			t.Send(&acp.AgentMessage{MessageID: id, Content: acp.Set([]acp.ContentBlock{acp.Text(rest)})}),
+			t.Send(&acpv2.CursorUpdate{CursorID: acpv2.CursorID("c-" + rest), Capabilities: acpv2.Set(acpv2.CursorCapabilities{Fork: new(acpv2.CursorForkCapabilities)}),
+				Anchor: &acpv2.CursorAgentMessageAnchor{MessageID: id, Position: acpv2.CursorAnchorPositionAfter}}))
+	case "skill":
+		return acp.StopEndTurn, t.Session().SetSkills(acpv2.Skill{Name: "polish", Description: "make it shine", Path: "/s/SKILL.md"})
+	case "part":
+		sub := acp.SessionID("sub")
+		return acp.StopEndTurn, errors.Join(
+			t.Subagent(&acp.SubagentUpdate{SessionID: sub, Title: acp.Set("Searcher"), State: acp.Set[acp.StateUpdate](&acp.IdleStateUpdate{})}),
+			t.Send(&acp.ToolCallUpdate{ToolCallID: "part", Title: acp.Set("Delegate"), Status: acp.Set(acpv2.ToolCallStatusFailed),
+				Content: acp.Set([]acp.ToolCallContent{&acpv2.SessionReference{SessionID: sub}})}))
+	}
+	if skill, ok := t.Blocks()[0].(*acpv2.SkillReference); ok {
+		return acp.StopEndTurn, t.Say("the skill " + skill.Name)
 	}
 	return acp.StopEndTurn, t.Say("echo: " + t.Text())
 }

@@ -51,9 +51,10 @@ async function copy(page: Page, text: string, done: string) {
   }
 }
 
-async function fork(page: Page, s: Session) {
+// fork begins a copy of a session: of all of it, or up to a cursor.
+export async function fork(page: Page, s: Pick<Session, "id" | "cwd">, cursorId?: string) {
   try {
-    const made = await page.link.request<{ sessionId: string }>("session/fork", { sessionId: s.id, cwd: s.cwd, mcpServers: [] });
+    const made = await page.link.request<{ sessionId: string }>("session/fork", { sessionId: s.id, cwd: s.cwd, mcpServers: [], ...(cursorId ? { cursorId } : {}) });
     // This connection is in the new session already: it is left, and resumed as any other one.
     await page.link.request(methods.agent.session.close, { sessionId: made.sessionId }).catch(() => {});
     await page.sessions.load();

@@ -30,8 +30,11 @@ export function commandsFor(commands: AvailableCommand[], text: string, caret: n
     .filter((c) => typeof c.name === "string" && rank(c) >= 0)
     .sort((a, b) => Math.sign(rank(a)) - Math.sign(rank(b)))
     .slice(0, most)
-    .map((c) => ({ label: "/" + c.name, hint: hintOf(c), about: c.description ?? "", from: 0, text: `/${c.name} ` }));
+    .map((c) => ({ label: "/" + c.name, hint: hintOf(c), about: aboutOf(c), from: 0, text: `/${c.name} ` }));
 }
+
+// aboutOf says what a command does, and whether it is a skill.
+const aboutOf = (c: AvailableCommand) => ((c as { type?: unknown }).type === "skill" ? "skill: " : "") + (c.description ?? "");
 
 // hintOf returns what a command expects after its name.
 export function hintOf(c: AvailableCommand): string {

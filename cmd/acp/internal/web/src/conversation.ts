@@ -250,6 +250,7 @@ export class Conversation {
     f.options.value = old.options.value; // the answer to resume is not one of the items
     f.commands.value = old.commands.value;
     f.suggestions.value = old.suggestions.value;
+    f.cursors.value = old.cursors.value;
     f.title.value = old.title.value;
     f.usage.value = old.usage.value;
     f.state.value = old.state.value;
@@ -360,6 +361,15 @@ export class Conversation {
   private get reached(): number {
     return this.position?.cursor ?? 0;
   }
+
+  // forks has where this user can fork the session: by the key of what that is beside, its cursor and on which side it is.
+  readonly forks = computed(() => {
+    const own = this.role.value === "" || this.role.value === "owner"; // the agent may know more than others were shown
+    return new Map(own ? this.fold.value.cursors.value.filter((c) => c.forks && c.beside).map((c) => [c.beside, c]) : []);
+  });
+
+  // fork forks the session at a cursor. Whoever shows the conversation sets it.
+  fork: (cursorId: string) => void = () => {};
 
   // terminal returns a terminal that is here.
   readonly terminal = (id: string): Terminal | undefined => this.fold.value.terminal(id);

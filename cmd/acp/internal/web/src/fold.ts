@@ -109,6 +109,16 @@ export interface Suggestion {
   prompt: ContentBlock[];
 }
 
+// A Cursor is a position of the session that the agent has reported. The first update of it says where it is.
+export interface Cursor {
+  id: string;
+  beside: string; // the key of an entry; "" if that is nothing that this page knows
+  position: string;
+  forks: boolean; // the session can be forked there
+}
+
+const mostCursors = 4096; // the latest
+
 // A Reader is who looks at a fold.
 export interface Reader {
   away: boolean; // and not at its end
@@ -124,6 +134,7 @@ export class Fold {
   readonly commands = signal<AvailableCommand[]>([]);
   readonly options = signal<SessionConfigOption[]>([]);
   readonly suggestions = signal<Suggestion[]>([]);
+  readonly cursors = signal<readonly Cursor[]>([]);
   readonly title = signal<string | null>(null);
 
   private list: Entry[] = [];
@@ -235,11 +246,20 @@ export class Fold {
       case "available_commands_update": this.commands.value = (u as { availableCommands: AvailableCommand[] }).availableCommands; return;
       case "config_option_update": this.options.value = (u as { configOptions: SessionConfigOption[] }).configOptions; return;
       case "prompt_suggestions_update": this.suggestions.value = (u as unknown as { suggestions: Suggestion[] }).suggestions; return;
+      case "cursor_update": return this.cursor(u as never);
       case "session_info_update": {
         const { title } = u as { title?: string | null };
         if (title !== undefined) this.title.value = title;
       }
     }
+  }
+
+  private cursor(u: { cursorId: string; capabilities?: { fork?: object | null } | null; anchor?: { type?: string; messageId?: string; toolCallId?: string; position?: string } | null }) {
+    if (this.of || typeof u.cursorId !== "string") return;
+    const before = this.cursors.value.find((c) => c.id === u.cursorId);
+    const forks = u.capabilities === undefined ? (before?.forks ?? false) : !!u.capabilities?.fork;
+    if (before) this.cursors.value = this.cursors.value.map((c) => (c === before ? { ...c, forks } : c));
+    else if (u.anchor) this.cursors.value = [...this.cursors.value, { id: u.cursorId, beside: besideOf(u.anchor), position: text(u.anchor.position), forks }].slice(-mostCursors);
   }
 
   // keep has what is the same in an earlier fold of the session be that, so that it is not drawn again.
@@ -277,8 +297,8 @@ export class Fold {
       case "compaction_summary_chunk": return this.compactionChunk(u as never);
       case "subagent_update": return this.subagent(u as never);
       case "state_update": return this.stateUpdate(u as never);
-      case "usage_update": case "available_commands_update": case "config_option_update": case "session_info_update": case "prompt_suggestions_update": return this.general(u);
-      case "cursor_update": case "replay_complete": return; // there is nothing to see
+      case "usage_update": case "cursor_update": case "available_commands_update": case "config_option_update": case "session_info_update": case "prompt_suggestions_update": return this.general(u);
+      case "replay_complete": return; // there is nothing to see
       default:
         this.push({ kind: "other", key: this.fresh(), name: u.sessionUpdate, update: u });
     }
@@ -558,6 +578,14 @@ function same(a: Entry, b: Entry): boolean {
     case "terminal": return a.shown === (b as Terminal).shown;
   }
   return true;
+}
+
+const roles: Record<string, string> = { user_message: "user", agent_message: "agent", agent_thought: "thought" };
+
+// besideOf returns the key of the entry that a cursor is beside.
+function besideOf(a: { type?: string; messageId?: string; toolCallId?: string }): string {
+  if (a.type === "tool_call") return "tool:" + a.toolCallId;
+  return Object.hasOwn(roles, a.type ?? "") ? `${roles[a.type!]}:${a.messageId}` : "";
 }
 
 const text = (v: unknown): string => (typeof v === "string" ? v : "");

@@ -203,7 +203,7 @@ export class Link {
       const known = await within(c, c.agent.request(methods.agent.initialize, {
         protocolVersion: 2,
         info: { name: "acp-web", title: "acp in a browser", version: "1" },
-        capabilities: { elicitation: { form: {}, url: {} }, session: { promptSuggestions: {} } } as never,
+        capabilities: { elicitation: { form: {}, url: {} }, session: { promptSuggestions: {}, commands: { skill: {} } } } as never,
         _meta: to({ presence: true, sessions: true }),
       }));
       if (this.stopped) {

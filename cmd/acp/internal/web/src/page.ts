@@ -1,7 +1,8 @@
 // What the page has open.
 
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
-import { methods, type NewSessionResponse } from "@agentclientprotocol/sdk/experimental/v2";
+import { methods, type NewSessionResponse, type SessionConfigOption } from "@agentclientprotocol/sdk/experimental/v2";
+import { fork } from "./actions";
 import { Conversation } from "./conversation";
 import { forgetEverything, isAnother, onTold, tellOthers } from "./forget";
 import { Link, reasonOf, type LinkState } from "./link";
@@ -130,7 +131,9 @@ export class Page {
   }
 
   private conversation(id: string) {
-    return new Conversation(this.link, id, this.sessions.get(id)?.cwd ?? "/", this.outboxes.of(id));
+    const c = new Conversation(this.link, id, this.sessions.get(id)?.cwd ?? "/", this.outboxes.of(id));
+    c.fork = (cursorId) => void fork(this, { id, cwd: this.sessions.get(id)?.cwd ?? c.cwd }, cursorId);
+    return c;
   }
 
   // deliver sends what is to be sent in a session.
@@ -204,9 +207,24 @@ export class Page {
     }
   }
 
-  // create begins a session.
-  async create(agent: string, cwd: string): Promise<string> {
-    const made = await this.link.request<NewSessionResponse>(methods.agent.session.new, { cwd, mcpServers: [], _meta: to(agent ? { agent } : {}) });
+  // offers asks what a session would begin with, which starts its agent for that. It is undefined if the gateway does not know
+  // that: it is another version than the page, then, since the SDK leaves out the capability.
+  async offers(agent: string, cwd: string): Promise<SessionConfigOption[] | undefined> {
+    try {
+      const got = await this.link.request<{ configOptions?: SessionConfigOption[] }>("session/options", { cwd, _meta: to(agent ? { agent } : {}) });
+      return got.configOptions ?? [];
+    } catch (err) {
+      if ((err as { code?: unknown } | null)?.code === -32601) return undefined;
+      throw err;
+    }
+  }
+
+  // create begins a session, with the values that options are to have.
+  async create(agent: string, cwd: string, values: Map<string, string | boolean> = new Map()): Promise<string> {
+    const configOptions = [...values].map(([configId, value]) => ({ configId, type: typeof value === "boolean" ? "boolean" : "id", value }));
+    const made = await this.link.request<NewSessionResponse>(methods.agent.session.new, {
+      cwd, mcpServers: [], ...(configOptions.length > 0 ? { configOptions } : {}), _meta: to(agent ? { agent } : {}),
+    });
     this.dialog.value = "";
     // This connection is in the session already: it is left, and resumed as any other one.
     await this.link.request(methods.agent.session.close, { sessionId: made.sessionId }).catch(() => {});

@@ -154,6 +154,10 @@ function Part({ content, kind, terminals }: { content: ToolCallContent; kind: st
       const t = terminals(id);
       return t ? <TerminalView terminal={t} /> : <p class="other">[terminal {visible(beginning(id, 200))}]</p>;
     }
+    case "session": { // of the subagent that does it, which has an entry of its own
+      const id = String(c.sessionId), shows = () => document.querySelector(`[data-entry="${CSS.escape("subagent:" + id)}"]`)?.scrollIntoView({ block: "center" });
+      return <p class="other"><button type="button" onClick={shows} title={visible(beginning(id, 200))}>Show the subagent</button></p>;
+    }
   }
   return <details class="other" open={whole}><summary>{visible(beginning(String(c.type), 80))}</summary><Json value={content} /></details>;
 }

@@ -1,8 +1,10 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { NoConnection, reasonOf } from "../link";
+import type { SessionConfigOption } from "@agentclientprotocol/sdk/experimental/v2";
 import type { Agent, Page } from "../page";
+import { One } from "./Options";
 import { Modal } from "./Modal";
-import { visible } from "../parts/text";
+import { prose, visible } from "../parts/text";
 
 const choice = (a: Agent) => <option key={a.name} value={a.name}>{visible(a.title && a.title !== a.name ? `${a.title} (${a.name})` : a.name)}</option>;
 
@@ -19,6 +21,8 @@ export function New({ page }: { page: Page }) {
   useLayoutEffect(() => { // what is written takes the place of what was proposed
     if (written === null && document.activeElement === field.current) field.current?.select();
   }, [cwd]);
+  const [values, setValues] = useState<Map<string, string | boolean>>(new Map());
+  useEffect(() => setValues(new Map()), [agent, cwd]); // those of another agent may be others
   const [wrong, setWrong] = useState("");
   const [busy, setBusy] = useState(false);
   const close = () => { page.dialog.value = ""; };
@@ -30,7 +34,7 @@ export function New({ page }: { page: Page }) {
     setBusy(true);
     setWrong("");
     try {
-      await page.create(agent || agents[0]?.name || "", dir);
+      await page.create(agent || agents[0]?.name || "", dir, values);
       setTimeout(() => document.getElementById("prompt")?.focus(), 100);
     } catch (err) {
       setWrong(err instanceof NoConnection ? "There is no connection to the gateway. Whether the session was begun is in the list when there is one again." : reasonOf(err));
@@ -57,9 +61,31 @@ export function New({ page }: { page: Page }) {
             {directories.slice(0, few).map((d) => <button key={d} type="button" aria-pressed={cwd === d} title={visible(d)} onClick={() => setCwd(d)}>{visible(d.length > 44 ? "…" + d.slice(-43) : d)}</button>)}
           </div>
         )}
+        <Offers key={agent + "\n" + cwd} page={page} agent={agent || agents[0]?.name || ""} cwd={cwd.trim()} values={values} set={(id, v) => setValues(new Map(values).set(id, v))} />
         <p class="bad" role="alert" id="new-wrong">{wrong}</p>
         <div class="buttons"><button type="button" onClick={close}>Cancel</button><button class="primary" disabled={busy}>{busy ? "Starting …" : "Begin"}</button></div>
       </form>
     </Modal>
+  );
+}
+
+// Offers are the options that the session would begin with. To ask for them starts the agent, so that is done when somebody looks.
+function Offers({ page, agent, cwd, values, set }: { page: Page; agent: string; cwd: string; values: Map<string, string | boolean>; set: (id: string, v: string | boolean) => void }) {
+  const [list, setList] = useState<SessionConfigOption[] | string | null>(null);
+  const [open, setOpen] = useState(false);
+  useEffect(() => {
+    if (!open || list !== null || !cwd) return;
+    let here = true;
+    page.offers(agent, cwd).then((l) => here && setList(l ?? "This gateway does not say that."), (err) => here && setList(reasonOf(err)));
+    return () => { here = false; };
+  }, [open]);
+  return (
+    <details class="begins" onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>Mode, model and other options</summary>
+      {list === null ? <p class="note" role="status">Asking the agent …</p>
+        : typeof list === "string" ? <p class="note">{prose(list)}</p>
+        : list.length === 0 ? <p class="note">The agent has no options.</p>
+        : <div class="agent-options">{list.map((o) => <One key={o.configId} may o={{ ...o, ...(values.has(o.configId) ? { currentValue: values.get(o.configId) } : {}) } as SessionConfigOption} set={(v) => set(o.configId, v)} />)}</div>}
+    </details>
   );
 }

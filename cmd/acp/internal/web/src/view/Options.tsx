@@ -6,7 +6,8 @@ import { prose, visible } from "../parts/text";
 export function Options({ talk }: { talk: Conversation }) {
   const list = talk.fold.value.options.value;
   if (list.length === 0) return null;
-  return <div class="agent-options">{ordered(list).map((o) => <One key={o.configId} talk={talk} o={o} />)}</div>;
+  const may = talk.role.value !== "viewer" && talk.role.value !== "prompter";
+  return <div class="agent-options">{ordered(list).map((o) => <One key={o.configId} may={may} o={o} set={(v) => void talk.set(o, v)} />)}</div>;
 }
 
 // ordered has the speed beside the model.
@@ -21,17 +22,18 @@ function ordered(list: SessionConfigOption[]): SessionConfigOption[] {
 type Choice = { value: string; name: string };
 type Group = { name: string; options: Choice[] };
 
-function One({ talk, o }: { talk: Conversation; o: SessionConfigOption }) {
-  const title = o.description ? prose(o.description) : undefined, may = talk.role.value !== "viewer" && talk.role.value !== "prompter";
+// One is an option, which some may set.
+export function One({ may, o, set }: { may: boolean; o: SessionConfigOption; set: (value: string | boolean) => void }) {
+  const title = o.description ? prose(o.description) : undefined;
   if (o.type === "boolean") {
-    return <label title={title}><input type="checkbox" disabled={!may} checked={(o as { currentValue?: boolean }).currentValue === true} onChange={(e) => void talk.set(o, e.currentTarget.checked)} /> {visible(o.name)}</label>;
+    return <label title={title}><input type="checkbox" disabled={!may} checked={(o as { currentValue?: boolean }).currentValue === true} onChange={(e) => set(e.currentTarget.checked)} /> {visible(o.name)}</label>;
   }
   if (o.type !== "select") return null;
   const { currentValue, options } = o as unknown as { currentValue: string; options: (Choice | Group)[] };
   const choice = (c: Choice) => <option key={c.value} value={c.value}>{visible(c.name)}</option>;
   return (
     <label title={title}><span class="unseen">{visible(o.name)}</span>
-      <select disabled={!may} value={currentValue} onChange={(e) => void talk.set(o, e.currentTarget.value)}>
+      <select disabled={!may} value={currentValue} onChange={(e) => set(e.currentTarget.value)}>
         {options.map((x) => ("options" in x ? <optgroup key={x.name} label={visible(x.name)}>{x.options.map(choice)}</optgroup> : choice(x)))}
       </select>
     </label>

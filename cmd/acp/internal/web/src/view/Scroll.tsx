@@ -1,6 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Conversation } from "../conversation";
-import type { Entry } from "../fold";
+import type { Cursor, Entry } from "../fold";
 import { longest } from "../parts/Markdown";
 import { prose, since } from "../parts/text";
 import { EntryView } from "./Entries";
@@ -255,6 +255,7 @@ export function Scroll({ talk }: { talk: Conversation }) {
   };
   const drags = (e: PointerEvent) => { if (e.buttons > 0) means(); };
 
+  const forks = talk.forks.value;
   const news = talk.news.value, many = news < 1000 ? news : "999+";
   return (
     <div class="scroll" ref={box} onScroll={scrolled} onWheel={means} onTouchMove={means} onKeyDown={means} onPointerDown={means} onPointerMove={drags} tabIndex={0} role="log" aria-live="off" aria-label="Conversation" aria-busy={talk.loading.value}>
@@ -262,13 +263,19 @@ export function Scroll({ talk }: { talk: Conversation }) {
         {talk.old.value > 0 && <p class="earlier">No connection. The conversation is shown as it was {when(talk.old.value)}.</p>}
         {talk.failed.value && <p class="bad" role="alert">{prose(talk.failed.value)}</p>}
         {lo === 0 && talk.earlier.value && <p class="earlier"><button onClick={() => more(() => talk.before())}>{talk.fetching.value ? "Loading …" : "Show what was before"}</button></p>}
-        {entries.slice(lo, hi).map((e) => <div key={e.key} data-entry={e.key}><EntryView entry={e} terminals={talk.terminal} you={talk.you.value} /></div>)}
+        {entries.slice(lo, hi).map((e) => <div key={e.key} data-entry={e.key}><EntryView entry={e} terminals={talk.terminal} you={talk.you.value} /><ForkView at={forks.get(e.key)} talk={talk} /></div>)}
         {hi === entries.length && talk.later.value && <p class="earlier"><button onClick={() => more(() => talk.after())}>{talk.catching.value ? "Loading …" : "Show what comes next"}</button></p>}
         {whole ? <After talk={talk} /> : hi === entries.length && <Remarked talk={talk} />}
       </div>
       {away && <button id="latest" class="latest" onClick={toEnd} aria-label={news > 0 ? `Go to the end: ${many} new` : undefined}>{news > 0 ? `${many} new` : "Latest"} ↓</button>}
     </div>
   );
+}
+
+// ForkView forks the session beside an entry, if the agent does that there.
+function ForkView({ at, talk }: { at: Cursor | undefined; talk: Conversation }) {
+  if (!at) return null;
+  return <p class="fork"><button onClick={() => talk.fork(at.id)} title="A new session begins with what was said up to here">{at.position === "before" ? "Fork before this" : "Fork from here"}</button></p>;
 }
 
 // when says when something was kept, in a sentence.
