@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/record/hop"
 	"github.com/goacp/acp/cmd/acp/internal/record/tap"
 	"github.com/goacp/acp/jsonrpc"
+	"github.com/goacp/acp/trace"
 )
 
 // policy is the proxy that decides by rules, as acp tap does.
@@ -27,13 +30,16 @@ func policy() Kind {
 The proxy refuses to read, write or run anything outside of the directories of the session,
 or where a rule denies it, and asks the client where a rule wants that. It judges as acp tap
 does, whose rules it takes. What an agent does by itself passes no proxy: use the rules of
-the agent, or a sandbox, for that.`,
+the agent, or a sandbox, for that. With --audit each decision is in a file before it takes
+effect, without what looks like a secret.`,
 		Example: "policy --allow 'command:go test *' --deny 'path:**/.env'",
 		Flags: func(f *pflag.FlagSet) func(Env) (func() (*Running, error), error) {
 			file := f.String("policy", "", "decide by the JSON policy in `FILE`")
 			allow := f.StringArray("allow", nil, "allow what `RULE` matches, such as 'command:go test *' (repeatable)")
 			deny := f.StringArray("deny", nil, "deny what `RULE` matches, even if it is allowed elsewhere (repeatable)")
 			otherwise := f.String("default", "", "do `WHAT` with requests that no rule matches: ask, allow or deny")
+			audit := f.String("audit", "", "append each decision of the rules to `FILE`, as a line of JSON")
+			clear := f.Bool("no-redact", false, "keep secrets in --audit")
 			return func(env Env) (func() (*Running, error), error) {
 				said := config.Permissions{Policy: *file, Default: *otherwise, Allow: *allow, Deny: *deny}
 				rules := config.ReadRules(said, env.Dir)
@@ -43,6 +49,9 @@ the agent, or a sandbox, for that.`,
 				if _, err := rules.Policy(); err != nil {
 					return nil, err
 				}
+				if *clear && *audit == "" {
+					return nil, errors.New("--no-redact is for --audit")
+				}
 				for _, w := range rules.Warnings() {
 					env.note("policy", w)
 				}
@@ -51,7 +60,23 @@ the agent, or a sandbox, for that.`,
 					if err != nil {
 						return nil, err
 					}
-					return &Running{Proxy: newGuarded(p)}, nil
+					if *audit == "" {
+						return &Running{Proxy: newGuarded(p, nil)}, nil
+					}
+					log := new(tap.Audit)
+					if !*clear {
+						log.Redactor = new(trace.Redactor)
+					}
+					// Whoever asks for a log does not want decisions without it.
+					if err := log.Open(env.file(*audit)); err != nil {
+						return nil, fmt.Errorf("--audit: %w", err)
+					}
+					return &Running{Proxy: newGuarded(p, log.Write), close: func() error {
+						for _, problem := range log.Close() {
+							env.note("policy", problem)
+						}
+						return nil
+					}}, nil
 				}, nil
 			}
 		},
@@ -63,13 +88,14 @@ var errDefault = errors.New("--default is ask, allow or deny")
 // A guarded shows everything that passes to the guard of acp tap, as frames with ids of its own.
 type guarded struct {
 	guard *tap.Guard
+	audit func(*tap.Entry) // nil without a log
 	ids   atomic.Int64
 
 	client, agent sync.Mutex // the guard sees one frame of each side at a time
 }
 
-func newGuarded(p *acphost.Policy) *acp.Proxy {
-	g := &guarded{guard: tap.NewGuard(p, acphost.TerminalCommand, nil)}
+func newGuarded(p *acphost.Policy, audit func(*tap.Entry)) *acp.Proxy {
+	g := &guarded{guard: tap.NewGuard(p, acphost.TerminalCommand, audit), audit: audit}
 	return &acp.Proxy{Name: "policy", Initialize: g.initialize, Request: g.request, Notify: g.notify}
 }
 
@@ -99,7 +125,17 @@ func (g *guarded) notify(ctx context.Context, m *acp.ProxyMessage, next func(con
 		g.fromClient(frame)
 		return next(ctx)
 	}
-	if lends(m.Method) || !g.fromAgent(frame).Pass {
+	if lends(m.Method) {
+		if g.audit != nil {
+			e := &tap.Entry{Time: time.Now(), Method: m.Method, Decision: tap.DecisionRefuse, By: tap.ByFrame, Reason: "it is not a request"}
+			if m.Session != nil {
+				e.Session = string(m.Session.ID())
+			}
+			g.audit(e)
+		}
+		return nil
+	}
+	if !g.fromAgent(frame).Pass {
 		return nil // nobody waits for an answer
 	}
 	return next(ctx)

@@ -1,10 +1,12 @@
 package proxies
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,12 +53,19 @@ func TestPolicy(t *testing.T) {
 		{"in an envelope", "proxy/successor", `{"method":"fs/read_text_file","params":` + file(".env") + `}`, refused},
 		{"in an old one", "_proxy/successor", `{"method":"fs/read_text_file","params":` + file(".env") + `}`, refused},
 	} {
-		p := newPair(t, 1, dir, Env{}, "policy", "--deny", "path:**/.env", "--deny", "command:curl *", "--allow", "command:make")
+		log := t.TempDir()
+		p := newPair(t, 1, dir, Env{Dir: log}, "policy", "--deny", "path:**/.env", "--deny", "command:curl *", "--allow", "command:make", "--audit", "log")
 		p.send(p.agent, tt.method, tt.params)
 		if tt.want == refused {
 			if m := p.agent.hears(); m.Error == nil {
 				t.Errorf("%s: answered %s", tt.name, m.text)
 			}
+			if list := decisions(t, log); !strings.HasSuffix(tt.method, "proxy/successor") && // the chain itself refuses that
+				(len(list) != 1 || list[0].Decision != tap.DecisionRefuse || list[0].Method != tt.method) {
+				t.Errorf("%s: in the log are %+v", tt.name, list)
+			}
+			// Nobody waits for the answer to a notification.
+			p.agent.says(fmt.Sprintf(`{"method":%q,"params":%s}`, tt.method, tt.params))
 			p.ask(p.client, p.agent, "session/close", `{"sessionId":"s"}`, `{}`) // nothing has come before
 			continue
 		}
@@ -68,6 +77,70 @@ func TestPolicy(t *testing.T) {
 		if m := p.agent.hears(); m.Error != nil {
 			t.Errorf("%s: the agent gets %s", tt.name, m.text)
 		}
+		if list := decisions(t, log); len(list) != 1 || list[0].Decision != "pass" {
+			t.Errorf("%s: in the log are %+v", tt.name, list)
+		}
+	}
+}
+
+// decisions reads the log of the proxy policy.
+func decisions(t *testing.T, dir string) (list []tap.Entry) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(data) {
+		var e tap.Entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// TestPolicyAudit holds that every refusal is in the log before it takes effect, also of what needs no answer and of what nobody
+// could be asked, and that secrets are not.
+func TestPolicyAudit(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := t.TempDir()
+	p := newPair(t, 1, dir, Env{Dir: log}, "policy", "--deny", "kind:execute", "--audit", "log")
+	p.agent.says(`{"method":"fs/write_text_file","params":{"sessionId":"s","path":"` + dir + `/x","content":"` + tokenOf + `"}}`)
+	p.ask(p.client, p.agent, "session/set_mode", `{"sessionId":"s","modeId":"m"}`, `{}`)
+	p.send(p.agent, "session/request_permission", `{"sessionId":"s","toolCall":{"toolCallId":"1","title":"curl -H 'Authorization: Bearer `+tokenOf+`' x","kind":"execute"},`+
+		`"options":[{"optionId":"y","name":"Y","kind":"allow_once"},{"optionId":"n","name":"N","kind":"reject_once"}]}`)
+	if m := p.agent.hears(); !strings.Contains(m.text, `"optionId":"n"`) {
+		t.Error(m.text)
+	}
+	p.send(p.agent, "terminal/create", `{"sessionId":"s","command":"make","env":[{"name":"KEY","value":"`+tokenOf+`"}]}`)
+	if m := p.agent.hears(); m.Error == nil {
+		t.Error(m.text)
+	}
+	list := decisions(t, log)
+	var got []string
+	for _, e := range list {
+		got = append(got, e.Method+" "+e.Decision+" "+e.By+" "+e.Session)
+	}
+	want := []string{"fs/write_text_file refuse frame s", "session/request_permission deny rule s", "terminal/create refuse rule s"}
+	if !slices.Equal(got, want) {
+		t.Errorf("in the log are %q", got)
+	}
+	if data, err := os.ReadFile(filepath.Join(log, "log")); err != nil || strings.Contains(string(data), tokenOf[5:]) {
+		t.Errorf("%s, %v", data, err)
+	}
+	ready, err := Parse([]string{"policy", "--deny", "kind:execute", "--audit", filepath.Join(log, "no", "log")}, Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ready.Start(); err == nil {
+		t.Error("a log that cannot be written is ignored")
+	}
+	if _, err := Parse([]string{"policy", "--no-redact"}, Env{}); err == nil {
+		t.Error("--no-redact without a log is accepted")
 	}
 }
 

@@ -165,7 +165,7 @@ func Run(ctx context.Context, o *Options) error {
 	if cfg.Out == nil {
 		cfg.Out = os.Stdout
 	}
-	log := new(audit)
+	log := new(tap.Audit)
 	if o.Guard {
 		if cfg.Guard, err = o.guard(log); err != nil {
 			return err
@@ -173,7 +173,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	rec, err := o.startRecording(agent, command)
 	if err != nil {
-		log.close()
+		log.Close()
 		return err
 	}
 	cfg.Sink = rec.Recorder
@@ -186,7 +186,7 @@ func Run(ctx context.Context, o *Options) error {
 	cfg.Signals = signals
 
 	status, err := tap.Run(ctx, cfg)
-	for _, problem := range append(rec.close(), log.close()...) {
+	for _, problem := range append(rec.close(), log.Close()...) {
 		fmt.Fprintln(a.Err, "acp tap: "+safetext.Line(problem, 1000))
 	}
 	switch {
@@ -220,7 +220,7 @@ func (o *Options) command(ctx context.Context) (name string, c process.Config, e
 
 // guard returns the guard that applies the policy of the flags. The policy of the settings does not
 // apply: it is meant for acp's own conversations, not for those of an editor.
-func (o *Options) guard(log *audit) (*tap.Guard, error) {
+func (o *Options) guard(log *tap.Audit) (*tap.Guard, error) {
 	flags := o.App.Flags
 	text := func(key string) string { s, _ := flags[key].(string); return s }
 	list := func(key string) []string { l, _ := flags[key].([]string); return l }
@@ -238,12 +238,12 @@ func (o *Options) guard(log *audit) (*tap.Guard, error) {
 			name = filepath.Join(o.App.Cwd, name)
 		}
 		if !o.NoRedact {
-			log.redactor = new(trace.Redactor)
+			log.Redactor = new(trace.Redactor)
 		}
 		// A user who asks for an audit log does not want unlogged decisions, so this is fatal.
-		if err := log.open(name); err != nil {
+		if err := log.Open(name); err != nil {
 			return nil, exitcode.Errorf(exitcode.Usage, "--audit: %w", err)
 		}
 	}
-	return tap.NewGuard(policy, acphost.TerminalCommand, log.write), nil
+	return tap.NewGuard(policy, acphost.TerminalCommand, log.Write), nil
 }

@@ -6,15 +6,14 @@ import (
 	"os"
 	"sync"
 
-	"github.com/goacp/acp/cmd/acp/internal/record/tap"
 	"github.com/goacp/acp/trace"
 )
 
-// An audit is the log of a policy's decisions: one line of JSON each, written before the decision
-// takes effect. A decision that cannot be written is counted and still takes effect. The zero audit
+// An Audit is the log of a policy's decisions: one line of JSON each, written before the decision
+// takes effect. A decision that cannot be written is counted and still takes effect. The zero Audit
 // writes nothing. Its methods may be called from any goroutine.
-type audit struct {
-	redactor *trace.Redactor // removes secrets; nil leaves them
+type Audit struct {
+	Redactor *trace.Redactor // removes secrets; nil leaves them
 
 	mu   sync.Mutex
 	f    *os.File
@@ -23,8 +22,8 @@ type audit struct {
 	err  error // the first failure
 }
 
-// open opens the log for appending. Only its owner can read it.
-func (l *audit) open(name string) (err error) {
+// Open opens the log for appending. Only its owner can read it.
+func (l *Audit) Open(name string) (err error) {
 	l.f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	l.torn = err == nil && isTorn(name)
 	return err
@@ -46,8 +45,8 @@ func isTorn(name string) bool {
 	return err == nil && last[0] != '\n'
 }
 
-// write appends a decision. It is [tap.Guard]'s log and never fails; close reports what went wrong.
-func (l *audit) write(e *tap.Entry) {
+// Write appends a decision. It is for [NewGuard] and never fails; Close reports what went wrong.
+func (l *Audit) Write(e *Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.f == nil {
@@ -67,13 +66,13 @@ func (l *audit) write(e *tap.Entry) {
 
 // appendLine appends a line. If the last one is incomplete, it starts a new line, so that a crash
 // costs one entry and not two.
-func (l *audit) appendLine(line []byte) error {
+func (l *Audit) appendLine(line []byte) error {
 	var out []byte
 	if l.torn {
 		out = append(out, '\n')
 	}
-	if l.redactor != nil {
-		out = l.redactor.Redact(out, &trace.Record{Kind: trace.Frame, Data: line})
+	if l.Redactor != nil {
+		out = l.Redactor.Redact(out, &trace.Record{Kind: trace.Frame, Data: line})
 	} else {
 		out = append(out, line...)
 	}
@@ -84,8 +83,8 @@ func (l *audit) appendLine(line []byte) error {
 	return err
 }
 
-// close closes the log and returns the problems to report, if any.
-func (l *audit) close() (problems []string) {
+// Close closes the log and returns the problems to report, if any.
+func (l *Audit) Close() (problems []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.f == nil {
