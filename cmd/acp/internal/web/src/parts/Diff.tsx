@@ -9,7 +9,7 @@ import { type File, files, first, type Group, lines, type Mark, type Row, words 
 import { beginning, number, plural, visible } from "./text";
 import { useCut, Whole } from "./whole";
 
-const mostLines = 400; // that are shown at first
+const mostLines = 100; // that are shown at first; a question shows all
 const step = 4000; // more when they are asked for
 const mostFiles = 100; // likewise, of files
 const longest = 5000; // characters of a line
