@@ -262,6 +262,12 @@ func toolItem(t *transcript.Snapshot, c *transcript.ToolCall) item {
 				it.Blocks = append(it.Blocks, terminalBlock(term))
 				it.Notes = append(it.Notes, terminalNotes(term)...)
 			}
+		case *acpv2.SessionReference:
+			title := string(content.SessionID)
+			if sub := t.Subagent(content.SessionID); sub != nil && sub.Title != "" {
+				title = sub.Title
+			}
+			it.Notes = append(it.Notes, "done by the subagent "+line(title))
 		default:
 			it.Notes = append(it.Notes, "content of an unknown kind")
 		}

@@ -214,16 +214,22 @@ func (m *model) openAgents() tea.Cmd {
 	return nil
 }
 
-// focusedChild returns the subagent of the selected entry.
+// focusedChild returns the subagent of the selected entry, which may be a tool call that it does.
 func (m *model) focusedChild() (acp.SessionID, bool) {
 	if m.talk == nil || m.child != "" {
 		return "", false
 	}
-	s, ok := m.talk.Snapshot().Entry(m.focus).(*transcript.Subagent)
-	if !ok {
-		return "", false
+	switch e := m.talk.Snapshot().Entry(m.focus).(type) {
+	case *transcript.Subagent:
+		return e.ID, true
+	case *transcript.ToolCall:
+		for _, c := range e.Content {
+			if child, ok := c.(*acpv2.SessionReference); ok {
+				return child.SessionID, true
+			}
+		}
 	}
-	return s.ID, true
+	return "", false
 }
 
 // watch shows the conversation of a subagent, or, for "", that of the session itself.

@@ -110,6 +110,8 @@ func (w *plainWriter) tool(e *transcript.ToolCall) {
 			if term := w.t.snap.Terminal(c.TerminalID); term != nil {
 				w.put(term.Command, term.Plain())
 			}
+		case *acpv2.SessionReference:
+			w.put(childTitle(w.t.snap, c.SessionID))
 		}
 	}
 	w.raw(e.RawInput, e.RawOutput)

@@ -161,6 +161,8 @@ func (b *builder) tool(c *transcript.ToolCall) {
 			b.diff(content, open)
 		case *acpv2.Terminal:
 			b.toolTerminal(c, content.TerminalID, title, open)
+		case *acpv2.SessionReference:
+			b.line(indent(4), line{{"subagent: " + childTitle(t.snap, content.SessionID) + " · Enter shows it", th.dim}})
 		case *acpv2.UnknownToolCallContent:
 			b.line(indent(4), line{}.put("[unknown content] ", th.dim).put(safetext.Line(content.Type, 80), th.dim))
 		}
@@ -368,4 +370,12 @@ func lineCount(s string) int {
 		n -= 2
 	}
 	return n
+}
+
+// childTitle returns the title of a subagent's session, or its id.
+func childTitle(snap *transcript.Snapshot, id acpv2.SessionID) string {
+	if sub := snap.Subagent(id); sub != nil && sub.Title != "" {
+		return safetext.Line(sub.Title, 80)
+	}
+	return safetext.Line(string(id), 80)
 }
