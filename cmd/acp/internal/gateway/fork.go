@@ -304,11 +304,13 @@ func (b *backend) copied(ctx context.Context, cfg acp.SessionConfig, f *forkStat
 		return s, nil
 	}
 	if err != nil {
-		if errors.Is(err, errors.ErrUnsupported) && f.Cursor != "" {
-			err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cursorId: the agent cannot fork sessions")
-		}
-		if f.Cursor != "" || ctx.Err() != nil || b.conn.Conn().Err() != nil {
+		switch {
+		case ctx.Err() != nil || b.conn.Conn().Err() != nil:
 			return nil, err
+		case errors.Is(err, errors.ErrUnsupported) && f.Cursor != "":
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cursorId: the agent cannot fork sessions")
+		case f.Cursor != "": // another process of it may not know the session, and the code would say so of ours
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cursorId: the agent has not forked its session there: %s", reasonOf(err))
 		}
 		b.s.logger().Info("gateway: the agent cannot fork its session", "error", err)
 		return nil, nil

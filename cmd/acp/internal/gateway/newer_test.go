@@ -158,6 +158,7 @@ func TestForkAtCursor(t *testing.T) {
 	versions(t, func(t *testing.T, version, agentVersion int) {
 		asked := new(seen)
 		can := acpv2.Set(acpv2.CursorCapabilities{Fork: new(acpv2.CursorForkCapabilities)})
+		refuses := false
 		var a *acp.Agent
 		a = &acp.Agent{
 			Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
@@ -187,6 +188,9 @@ func TestForkAtCursor(t *testing.T) {
 			ForkSession: func(context.Context, *acp.AgentSession, acp.SessionID) error { asked.add("all"); return nil },
 			ForkSessionAt: func(_ context.Context, _ *acp.AgentSession, _ acp.SessionID, at acpv2.CursorID) error {
 				asked.add(string(at))
+				if at == "in-two" && refuses {
+					return acp.SessionNotFound("x")
+				}
 				return nil
 			},
 		}
@@ -258,6 +262,11 @@ func TestForkAtCursor(t *testing.T) {
 		}
 		refused("unknown", "nothing")
 		refused("one without fork", "no-one")
+		refuses = true
+		_, err := c.conn.ForkAt(t.Context(), s.ID(), "in-two", acp.SessionConfig{Cwd: "/project"})
+		if !errors.Is(err, jsonrpc.ErrInvalidParams) || !strings.Contains(err.Error(), "the agent has not forked its session there") {
+			t.Errorf("refused by the agent: %v", err)
+		}
 		other, err := r.log.List(t.Context(), engine.Query{})
 		if err != nil {
 			t.Fatal(err)

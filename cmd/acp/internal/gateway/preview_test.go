@@ -104,9 +104,16 @@ func TestInitialOptions(t *testing.T) {
 		if diff := cmp.Diff(want, asked.take()); diff != "" {
 			t.Error(diff)
 		}
-		later := r.connect(version).load(t, s.ID())
-		if later.Mode() != "code" {
-			t.Errorf("who comes later sees mode %q", later.Mode())
+		later := r.connect(version)
+		if mode := later.load(t, s.ID()).Mode(); mode != "code" {
+			t.Errorf("who comes later sees mode %q", mode)
+		}
+		back, err := r.connect(version).conn.Load(t.Context(), s.ID(), acp.SessionConfig{Cwd: "/project", Options: initial("ask")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back.Mode() != "ask" || len(back.NotSet()) > 0 {
+			t.Errorf("brought back in mode %q, %v", back.Mode(), back.NotSet())
 		}
 	})
 }
