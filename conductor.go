@@ -58,6 +58,9 @@ type Conductor struct {
 	// on the way of the message, concurrently with others, and must be quick.
 	Trace func(ChainMessage)
 
+	// MCPConnections has the agent answered as [Proxy.MCPConnections] says. Experimental.
+	MCPConnections bool
+
 	// Stderr gets what those commands among the components write to their standard error
 	// that have no Stderr of their own, each line behind the component's name in
 	// brackets. It is written to by one component at a time; several clients are several chains.

@@ -362,12 +362,19 @@ func (run *chainRun) join(streams []jsonrpc.Stream) {
 			ends[i] = &proxyEnd{name: run.names[i], live: live}
 		}
 	}
+	var connections *mcpConnections
+	if s.c.MCPConnections {
+		connections = new(mcpConnections)
+	}
 	// Towards the agent.
 	for i := n; i >= 0; i-- {
 		var link proxyLink
 		switch {
 		case ends[i] != nil:
 			link = &componentLink{run: run, i: i, proxy: i < n, end: ends[i]}
+			if i == n && connections != nil {
+				link = mcpToAgent{connections, link}
+			}
 		case i < n:
 			node := newProxyNode(s.c.Proxies[i].Proxy, nil, run.links[i+1])
 			run.nodes = append(run.nodes, node)
@@ -393,6 +400,9 @@ func (run *chainRun) join(streams []jsonrpc.Stream) {
 			held = &e.prompts
 			up = wrappedLink{e}
 		case e != nil:
+			if connections != nil {
+				up = mcpToClient{connections, up}
+			}
 			e.bare, e.wrapped = up, noLink{errNoProxy(methodProxySuccessor)}
 		case i < n:
 			nodes[0].up, nodes[0].held, nodes[0].release = up, held, run.release

@@ -91,6 +91,13 @@ type Proxy struct {
 	// it fails, sessions of such agents do not have the servers in MCP.
 	BridgeMCP func(ctx context.Context, b *MCPBridgeRequest) (server MCPServer, stop func(), err error)
 
+	// MCPConnections also answers an agent, or a conductor, that speaks MCP over this
+	// protocol as the Rust SDK did before version 5: it connects to a server with
+	// mcp/connect, names the connection in mcp/message, and ends it with mcp/disconnect.
+	// The servers in MCP, and those that are declared to this proxy, are asked in the
+	// present form. Experimental.
+	MCPConnections bool
+
 	// Logger gets what goes wrong, without payload. If it is nil, errors and panics of
 	// hooks go to [slog.Default].
 	Logger *slog.Logger
@@ -153,7 +160,8 @@ type MCPBridgeRequest struct {
 	HTTP, Stdio bool
 	// Call asks the server, as [AgentSession.CallMCP] does: note, which may be nil, gets
 	// the server's notifications until Call returns, and what _meta of params has to hold
-	// is added. Any goroutine may call it.
+	// is added. The handshake of MCP, which such servers do not have, is answered without
+	// them. Any goroutine may call it.
 	Call func(ctx context.Context, method string, params json.RawMessage, note func(method string, params json.RawMessage)) (json.RawMessage, error)
 }
 

@@ -166,8 +166,10 @@ func updatesLink(link proxyLink) (_ proxyLink, direct bool) {
 		switch l := link.(type) {
 		case gateToClient:
 			link = l.toClient
+		case mcpToClient:
+			link = l.up
 		case nodeToClient:
-			if l.p.Update != nil || l.p.Permission != nil || l.p.Notify != nil {
+			if l.p.Update != nil || l.p.Permission != nil || l.p.Notify != nil || l.connections != nil {
 				return link, false
 			}
 			link = l.up

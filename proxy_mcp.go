@@ -142,6 +142,9 @@ func (s *proxyServers) bridge(ctx context.Context, declared *proxyDeclared, name
 		return nil
 	}
 	whole := func(ctx context.Context, method string, params json.RawMessage, note func(string, json.RawMessage)) (json.RawMessage, error) {
+		if res, ok := mcpHandshake(name, method, params); ok {
+			return res, nil
+		}
 		params, err := withMCPMeta(params, nil)
 		if err != nil {
 			return nil, jsonrpc.ErrInvalidParams
@@ -201,19 +204,7 @@ func (s *proxyServers) callClient(ctx context.Context, server acpv2.MCPServerACP
 	}
 	s.calls.add(id, note)
 	defer s.calls.remove(id)
-	raw := encoded(&acpv2.MessageMCPRequest{ServerID: server, RequestID: id, Method: method, Params: params})
-	res, err := s.node.up.request(ctx, proxied{method: acpv2.MethodMCPMessage.Name, params: &raw})
-	if err != nil {
-		return nil, err
-	}
-	var r acpv2.MessageMCPResponse
-	if err := r.UnmarshalJSON(res); err != nil {
-		return nil, err
-	}
-	if e := r.Error; e != nil && r.Result == nil {
-		return nil, &MCPFailure{Code: int(e.Code), Message: e.Message, Data: e.Data}
-	}
-	return r.Result, nil
+	return askMCP(ctx, s.node.up, &acpv2.MessageMCPRequest{ServerID: server, RequestID: id, Method: method, Params: params})
 }
 
 // noted takes a notification of a server that is bridged. It reports false for others.

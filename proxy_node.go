@@ -31,6 +31,8 @@ type proxyNode struct {
 	version atomic.Int32 // 0 before it is agreed on
 	state   atomic.Pointer[proxyState]
 	mcp     proxyServers
+
+	connections *mcpConnections // nil unless the agent may speak MCP in that form
 }
 
 // proxyState is what a node knows since the last handshake.
@@ -55,6 +57,10 @@ func newProxyNode(p *Proxy, up, down proxyLink) *proxyNode {
 		n.log = faultlog.New()
 	}
 	n.mcp.node = n
+	if p.MCPConnections {
+		n.connections = new(mcpConnections)
+		n.down = mcpToAgent{n.connections, down}
+	}
 	n.state.Store(newProxyState(n))
 	return n
 }
@@ -225,6 +231,20 @@ func (n nodeToAgent) notify(ctx context.Context, m proxied) error {
 }
 
 func (n nodeToClient) request(ctx context.Context, m proxied) (json.RawMessage, error) {
+	if n.connections != nil {
+		return mcpToClient{n.connections, nodeToPresent(n)}.request(ctx, m)
+	}
+	return nodeToPresent(n).request(ctx, m)
+}
+
+// nodeToPresent is nodeToClient for what is said in the present form.
+type nodeToPresent struct{ *proxyNode }
+
+func (n nodeToPresent) notify(ctx context.Context, m proxied) error {
+	return nodeToClient(n).notify(ctx, m)
+}
+
+func (n nodeToPresent) request(ctx context.Context, m proxied) (json.RawMessage, error) {
 	switch m.method {
 	case acpv2.MethodSessionRequestPermission.Name:
 		if n.p.Permission != nil {
@@ -240,6 +260,9 @@ func (n nodeToClient) request(ctx context.Context, m proxied) (json.RawMessage, 
 }
 
 func (n nodeToClient) notify(ctx context.Context, m proxied) error {
+	if n.connections != nil && m.method == acpv2.NotificationMCPMessage.Name && memberOf(m.raw(), "connectionId") != nil {
+		return nil // servers take none
+	}
 	if (n.p.Update != nil || n.p.Permission != nil) && m.method == acpv2.NotificationSessionUpdate.Name {
 		return n.update(ctx, m)
 	}

@@ -31,7 +31,6 @@ const (
 // with a secret that each request must have in its header Authorization. It speaks
 // streamable HTTP and answers each request with JSON; the server's notifications are left
 // out. Messages have up to 16 MiB, and 64 requests run at once; more are refused. The
-// handshake of MCP, which servers behind this protocol do not have, is answered here. The
 // zero value serves agents that take MCP servers over HTTP. It is safe for concurrent use;
 // fields must not be changed once it is used. Experimental.
 type MCPBridge struct {
@@ -120,29 +119,8 @@ func (s *bridgedMCP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many requests at once", http.StatusTooManyRequests)
 		return
 	}
-	res, err := s.answer(r.Context(), m.Method, m.Params)
+	res, err := s.b.Call(r.Context(), m.Method, m.Params, nil)
 	answerMCP(w, m.ID, res, err)
-}
-
-// answer answers a request.
-func (s *bridgedMCP) answer(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	switch method {
-	case "initialize":
-		var p struct {
-			ProtocolVersion string `json:"protocolVersion"`
-		}
-		if json.Unmarshal(params, &p) != nil || p.ProtocolVersion == "" {
-			p.ProtocolVersion = "2025-06-18"
-		}
-		return json.Marshal(map[string]any{
-			"protocolVersion": p.ProtocolVersion,
-			"capabilities":    map[string]any{"tools": struct{}{}},
-			"serverInfo":      map[string]string{"name": s.b.Name, "version": "1"},
-		})
-	case "ping":
-		return json.RawMessage("{}"), nil
-	}
-	return s.b.Call(ctx, method, params, nil)
 }
 
 // answerMCP writes the answer to a request. Errors of the application are withheld.
