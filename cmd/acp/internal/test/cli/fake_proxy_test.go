@@ -2,11 +2,29 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphttp"
 )
+
+// greetOverACP is the tool of [greeter] as a proxy has it.
+func greetOverACP(_ context.Context, call *acp.MCPCall) (json.RawMessage, error) {
+	switch call.Method {
+	case "tools/list":
+		return json.RawMessage(`{"tools":[{"name":"greet","description":"greets","inputSchema":{"type":"object"}}]}`), nil
+	case "tools/call":
+		var p struct{ Arguments struct{ Name string } }
+		if err := json.Unmarshal(call.Params, &p); err != nil {
+			return nil, err
+		}
+		return json.Marshal(map[string]any{"content": []map[string]string{{"type": "text", "text": "hello, " + p.Arguments.Name}}})
+	}
+	return nil, &acp.MCPFailure{Code: -32601, Message: "Method not found"}
+}
 
 // fakeProxy is the program fake-agent as a proxy. how is a text to put in front of prompts, or what goes
 // wrong.
@@ -27,11 +45,20 @@ func fakeProxy(how string) int {
 		}
 		return next(ctx)
 	}}
-	if how == "dies" {
+	switch how {
+	case "dies":
 		p.Initialize = func(context.Context, *acp.ProxyInit) error {
 			os.Exit(5)
 			return nil
 		}
+	case "greets":
+		program, err := exec.LookPath("acp")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		bridge := &acphttp.MCPBridge{Connect: []string{program, "mcp-connect"}}
+		p = &acp.Proxy{MCP: []acp.ProxyMCP{{Name: "tool", Handle: greetOverACP}}, BridgeMCP: bridge.Bridge}
 	}
 	if err := p.Serve(context.Background(), acp.Stdio()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
