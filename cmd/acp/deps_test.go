@@ -96,6 +96,7 @@ var layers = map[string][]string{
 	"journal":                {},
 	"journal/file":           {"filelock", "journal"},
 	"journal/journaltest":    {"journal"},
+	"journal/postgres":       {"engine", "engine/postgres", "journal"},
 	"launch":                 {"exitcode", "proxies", "remote", "roster", "safetext"},
 	"markdown":               {"markdown/gfm"},
 	"markdown/gfm":           {},

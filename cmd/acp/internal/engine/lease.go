@@ -53,6 +53,9 @@ func (l *Lease) until(sent time.Time) time.Time { return sent.Add(l.e.o.LeaseTTL
 // Node returns the name of the node.
 func (l *Lease) Node() string { return l.node }
 
+// Token returns the random number by which the database knows the lease.
+func (l *Lease) Token() int64 { return l.token }
+
 // Deadline returns when this node must have stopped its agents unless the lease is renewed before. It
 // is counted from before the last request that succeeded was sent.
 func (l *Lease) Deadline() time.Time {

@@ -45,6 +45,7 @@ type following struct {
 	p     *place // how far the journal was read; behind at if records came otherwise
 	at    uint64 // the last record that was yielded
 	told  uint64 // how much damage was
+	found bool   // the journal was there
 	yield func(*Record, error) bool
 }
 
@@ -113,9 +114,10 @@ func (x *following) read(ctx context.Context) (stopped bool, err error) {
 		caught = !stopped && x.t.has(x.f, r.Seq)
 		return !stopped && !caught
 	})
-	if errors.Is(err, ErrNotFound) && x.p.moved {
+	if errors.Is(err, ErrNotFound) && x.found {
 		err = ErrDeleted
 	}
+	x.found = x.found || err == nil
 	if err != nil || stopped {
 		return stopped, err
 	}

@@ -127,7 +127,8 @@ func testCompactFollow(t *testing.T, f Fixture) {
 	here, elsewhere := follow(t, a, "s", 0), follow(t, c, "s", 0)
 	polls := b.Poll() > 0
 	n := uint64(1)
-	for round := range 5 {
+	const rounds = 2
+	for round := range rounds {
 		begin := n + 1
 		for range 20 {
 			appendTexts(t, w, fmt.Sprint("text ", n))
@@ -146,7 +147,7 @@ func testCompactFollow(t *testing.T, f Fixture) {
 	if polls {
 		elsewhere.upTo(t, n+1)
 	}
-	if late := follow(t, a, "s", 0).upTo(t, n+1); len(late) != 1+5*3+1 {
+	if late := follow(t, a, "s", 0).upTo(t, n+1); len(late) != 1+rounds*3+1 {
 		t.Errorf("%d records: %q", len(late), late)
 	}
 }
