@@ -483,6 +483,11 @@ func (c *AgentConn) begin(own *Turn, accepted bool) (*Turn, error) {
 			return nil, p.refusal()
 		}
 	}
+	// The turn before has left, but its end may be about to be sent. Behind the answer to this
+	// prompt, a client of version 2 would take it for the end of this one's turn (S87).
+	if own.session.acquire(p.ctx) == nil {
+		own.session.releaseSending()
+	}
 	c.mu.Lock()
 	p.begin()
 	c.mu.Unlock()

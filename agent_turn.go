@@ -252,8 +252,8 @@ func (t *Turn) finish(o outcome) outcome {
 			idle = t.endOf("", err)
 		}
 	}
-	// The next prompt may arrive as soon as the client sees the end. The next turn
-	// waits for the right to send, so it begins after the end was sent.
+	// The next prompt may arrive as soon as the client sees the end. It waits for the right to
+	// send before it is answered, so its answer comes after the end.
 	t.leave()
 	if proto := s.c.peer.Load().proto; proto.states() {
 		_ = proto.update(s.ctx, s, idle) // a connection that has failed reports that itself

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goacp/acp/acpv2"
@@ -562,4 +563,35 @@ func TestPeerLeaves(t *testing.T) {
 			t.Errorf("%d sessions are left", n)
 		}
 	})
+}
+
+// TestBusyEnd: a prompt that has waited is answered behind the end of the turn before it, however long that takes to
+// send. A client of version 2 would take that end for the end of the prompt's own turn.
+func TestBusyEnd(t *testing.T) {
+	for _, policy := range []BusyPolicy{BusyQueue, BusySteer} {
+		synctest.Test(t, func(t *testing.T) {
+			gate := &clientGate{method: "session/update", nth: 3, open: make(chan struct{})} // behind the message and its state
+			release := make(chan struct{})
+			s, _ := linked(t, &Agent{
+				Busy: policy, MaxHeld: 1, Engine: jsonrpc.Settings{Outgoing: []jsonrpc.Middleware{gate.middleware}},
+				Prompt: func(_ context.Context, turn *Turn) (StopReason, error) {
+					if turn.Text() == "first" {
+						<-release
+						return StopEndTurn, nil
+					}
+					return StopMaxTokens, nil
+				},
+			}, 2)
+			first, second := s.Prompt(t.Context(), Text("first")), s.Prompt(t.Context(), Text("second"))
+			synctest.Wait()
+			close(release)
+			synctest.Wait()
+			close(gate.open)
+			for i, r := range []*Reply{first, second} {
+				if res, err := r.Wait(); err != nil || res.StopReason != []StopReason{StopEndTurn, StopMaxTokens}[i] {
+					t.Errorf("policy %d, prompt %d: %+v, %v", policy, i, res, err)
+				}
+			}
+		})
+	}
 }
