@@ -21,7 +21,7 @@ const maxFollowers = 10_000
 // nobody.
 func (c *Container) Follow(ctx context.Context, id string, after uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		f := &follower{wake: make(chan struct{}, 1)}
+		f := newFollower()
 		// Before the first read, so that nothing falls between them.
 		t, err := c.attach(id, f)
 		if err != nil {

@@ -191,7 +191,7 @@ func testSynced(t *testing.T, f Fixture) {
 		d.add(t, w, journal.KindUpdate)
 		release(t, w)
 		want("released", "write215-215 kept215 sync")
-		w = own(t, c, "s")
+		own(t, c, "s")
 		time.Sleep(100 * time.Millisecond)
 		want("of an owner, whose predecessor may have been killed", "sync")
 	})
