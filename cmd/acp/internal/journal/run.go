@@ -292,8 +292,11 @@ func (w *Writer) syncNow(hurry <-chan struct{}) (end syncEnd) {
 func (w *Writer) afterSync(end syncEnd) {
 	w.hurry = nil
 	if errors.Is(end.err, errors.ErrUnsupported) || errors.Is(end.err, syscall.EINVAL) {
-		w.trouble(end.err) // files cannot be synced here: they are as safe as they can be
-		end.err = nil
+		if !w.unsynced {
+			w.unsynced = true
+			w.trouble(end.err)
+		}
+		end.err = nil // files cannot be synced here: they are as safe as they can be
 	}
 	if w.failed = end.err != nil; w.failed {
 		w.hasFailed(end.err)

@@ -59,6 +59,8 @@ type Writer struct {
 	pause   time.Duration
 	failed  bool // the last sync
 
+	unsynced bool // files cannot be synced here, which was reported
+
 	wrote atomic.Uint64 // at.Seq
 }
 

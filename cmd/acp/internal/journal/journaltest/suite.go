@@ -58,6 +58,7 @@ func Run(t *testing.T, fresh func(testing.TB) Fixture) {
 		{"Positions", testPositions},
 		{"Synced", testSynced},
 		{"SyncOrder", testSyncOrder},
+		{"FollowQuiet", testFollowQuiet},
 		{"SyncsAtOnce", testSyncsAtOnce},
 		{"Backlog", testBacklog},
 		{"Stalled", testStalled},
@@ -231,6 +232,14 @@ type hooked struct {
 	journal.Backend
 	write func(id string, records []journal.Record, next func() (bool, error)) (bool, error) // nil changes nothing
 	sync  func(id string, next func() error) error                                           // nil changes nothing
+	scan  func()                                                                             // before each, unless it is nil
+}
+
+func (h *hooked) Scan(ctx context.Context, id string, after uint64, at int64, yield func(line []byte, end int64) bool) error {
+	if h.scan != nil {
+		h.scan()
+	}
+	return h.Backend.Scan(ctx, id, after, at, yield)
 }
 
 type hookedChain struct {

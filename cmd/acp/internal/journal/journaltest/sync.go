@@ -25,6 +25,14 @@ type disk struct {
 	most    int
 	oldest  time.Time // of the first write since the last sync began
 	age     time.Duration
+	scans   int
+}
+
+// scanned returns how often journals were read.
+func (d *disk) scanned() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.scans
 }
 
 func (d *disk) event(format string, args ...any) {
@@ -115,6 +123,11 @@ func bubble(t *testing.T, f Fixture, run func(t *testing.T, d *disk, c *journal.
 			}
 			d.event("sync")
 			return next()
+		}
+		h.scan = func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.scans++
 		}
 		run(t, d, open(t, h, journal.Options{Trouble: told.tell}), &told)
 	})
@@ -231,6 +244,24 @@ func testSyncOrder(t *testing.T, f Fixture) {
 			t.Errorf("afterwards: %s", got)
 		}
 		other.upTo(t, 6)
+	})
+}
+
+// testFollowQuiet: who follows what an owner in the same process writes gets it at once, and looks for nothing meanwhile.
+func testFollowQuiet(t *testing.T, f Fixture) {
+	bubble(t, f, func(t *testing.T, d *disk, c *journal.Container, _ *troubles) {
+		w := create(t, c, "s")
+		other := follow(t, c, "s", 0)
+		other.upTo(t, 1)
+		synctest.Wait()
+		before := d.scanned()
+		time.Sleep(time.Hour)
+		begin := time.Now()
+		d.add(t, w, journal.KindUpdate)
+		other.upTo(t, 2)
+		if n := d.scanned() - before; n != 0 || !time.Now().Equal(begin) {
+			t.Errorf("it was read %d times, and the record took %v", n, time.Since(begin))
+		}
 	})
 }
 
@@ -411,6 +442,10 @@ func testFailingSync(t *testing.T, f Fixture) {
 		d.set(nil, func() error { return errors.ErrUnsupported })
 		d.add(t, w, journal.KindPrompt)
 		if got := d.take(); got != "write4-4 unsynced kept4" {
+			t.Errorf("without syncs: %s", got)
+		}
+		d.add(t, w, journal.KindPrompt)
+		if got := d.take(); got != "write5-5 unsynced kept5" {
 			t.Errorf("without syncs: %s", got)
 		}
 		if list := told.all(); len(list) != 4 || !errors.Is(list[2], errors.ErrUnsupported) {

@@ -1,9 +1,12 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,5 +105,74 @@ func TestLapsed(t *testing.T) {
 	}
 	if err := next.Sync(t.Context()); err != nil || next.Epoch() != 2 || next.Head().Seq != 2 {
 		t.Errorf("the next owner has epoch %d, head %d, %v", next.Epoch(), next.Head().Seq, err)
+	}
+}
+
+// A doubtful database does what it is asked, or not, and returns an error.
+type doubtful struct {
+	engine.Database
+	mu     sync.Mutex
+	doubts []string
+}
+
+func (d *doubtful) next(of string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.doubts) == 0 || d.doubts[0] != of {
+		return false
+	}
+	d.doubts = d.doubts[1:]
+	return true
+}
+
+func (d *doubtful) Append(ctx context.Context, batches []engine.Batch) ([]bool, error) {
+	if d.next("lost") {
+		return nil, errors.New("on purpose: not committed")
+	}
+	ok, err := d.Database.Append(ctx, batches)
+	if d.next("committed") {
+		return nil, errors.New("on purpose: committed")
+	}
+	return ok, err
+}
+
+func (d *doubtful) Confirm(ctx context.Context, id string) (engine.State, error) {
+	if d.next("away") {
+		return engine.State{}, errors.New("on purpose: the database does not answer")
+	}
+	return d.Database.Confirm(ctx, id)
+}
+
+// TestDoubt: what may be committed is neither lost nor written twice, and what is not is tried again.
+func TestDoubt(t *testing.T) {
+	db := &doubtful{Database: inFile(t)(t)}
+	var told atomic.Int64
+	c := journal.New(NewBackend(db, "a", time.Hour), journal.Options{Trouble: func(string, error) { told.Add(1) }})
+	defer c.Close()
+	w, err := c.Create(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, doubts := range [][]string{{"committed"}, {"committed", "away", "away"}, {"lost", "away"}, {"lost", "lost", "committed"}} {
+		db.mu.Lock()
+		db.doubts = doubts
+		db.mu.Unlock()
+		if err := w.Append([]journal.Draft{{Kind: journal.KindPrompt, Data: fmt.Appendf(nil, "%d", n)}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := db.doubts; len(left) > 0 {
+			t.Errorf("%v were not reached", left)
+		}
+	}
+	var got []string
+	err = c.Read(t.Context(), "s", 1, func(r *journal.Record) error {
+		got = append(got, string(r.Data))
+		return nil
+	})
+	if err != nil || !slices.Equal(got, []string{"0", "1", "2", "3"}) || told.Load() != 4 {
+		t.Errorf("%q, %v, Trouble was called %d times", got, err, told.Load())
 	}
 }
