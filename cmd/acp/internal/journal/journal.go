@@ -129,20 +129,7 @@ func CheckID(id string) error {
 // Create makes a journal and owns it. The first draft must be a [KindSession] with a JSON object, to which the format is
 // added; without drafts there is one all the same. They are synced when Create returns.
 func (c *Container) Create(ctx context.Context, id string, first ...Draft) (*Writer, error) {
-	drafts := append([]Draft{{Kind: KindSession, Data: []byte("{}")}}, first...)
-	if len(first) > 0 {
-		drafts = drafts[1:]
-	}
-	rest, ok := bytes.CutPrefix(bytes.TrimSpace(drafts[0].Data), []byte("{"))
-	if drafts[0].Kind != KindSession || !ok {
-		return nil, fmt.Errorf("%w: journal %s does not begin with an object of kind %q", ErrInvalid, id, KindSession)
-	}
-	comma := ","
-	if bytes.HasPrefix(bytes.TrimSpace(rest), []byte("}")) {
-		comma = ""
-	}
-	drafts[0].Data = fmt.Appendf(nil, `{"format":%d%s%s`, Format, comma, rest)
-	made, err := newCall(drafts)
+	made, err := firstCall(id, first)
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +144,47 @@ func (c *Container) Create(ctx context.Context, id string, first ...Draft) (*Wri
 		return nil, fmt.Errorf("create journal %s: %w", id, err)
 	}
 	return w, nil
+}
+
+// Begin is Create for a caller that does not wait for the disk: it returns before there is anything on it. What fails is
+// tried again as if it had been appended, with the same bounds; if the journal exists already, or somebody owns it, the
+// writer ends with that error.
+func (c *Container) Begin(id string, first ...Draft) (*Writer, error) {
+	made, err := firstCall(id, first)
+	if err == nil {
+		err = CheckID(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := c.reserve(id); err != nil {
+		return nil, err
+	}
+	w := newWriter(c, id)
+	w.queue, w.waiting = []*call{made}, made.size
+	c.mu.Lock()
+	c.owned[id] = w
+	c.mu.Unlock()
+	go w.begin()
+	return w, nil
+}
+
+// firstCall makes the first records of a journal.
+func firstCall(id string, first []Draft) (*call, error) {
+	drafts := append([]Draft{{Kind: KindSession, Data: []byte("{}")}}, first...)
+	if len(first) > 0 {
+		drafts = drafts[1:]
+	}
+	rest, ok := bytes.CutPrefix(bytes.TrimSpace(drafts[0].Data), []byte("{"))
+	if drafts[0].Kind != KindSession || !ok {
+		return nil, fmt.Errorf("%w: journal %s does not begin with an object of kind %q", ErrInvalid, id, KindSession)
+	}
+	comma := ","
+	if bytes.HasPrefix(bytes.TrimSpace(rest), []byte("}")) {
+		comma = ""
+	}
+	drafts[0].Data = fmt.Appendf(nil, `{"format":%d%s%s`, Format, comma, rest)
+	return newCall(drafts)
 }
 
 // Own owns a journal. It removes an unfinished record at its end, reads the whole journal as [Container.Read] does, and
@@ -214,22 +242,12 @@ func (c *Container) open(ctx context.Context, id string, open func(context.Conte
 	if err := CheckID(id); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	_, owned := c.owned[id]
-	closed := c.closed
-	if !owned && !closed {
-		c.owned[id] = nil
-	}
-	c.mu.Unlock()
-	switch {
-	case closed:
-		return nil, ErrClosed
-	case owned:
-		return nil, &OwnedError{ID: id, Who: "this program"}
+	if err := c.reserve(id); err != nil {
+		return nil, err
 	}
 	w, err := c.start(ctx, id, open, begin)
 	c.mu.Lock()
-	closed = c.closed
+	closed := c.closed
 	if err != nil || closed {
 		delete(c.owned, id)
 	} else {
@@ -242,12 +260,27 @@ func (c *Container) open(ctx context.Context, id string, open func(context.Conte
 	return w, err
 }
 
+// reserve keeps others in this process from opening a journal.
+func (c *Container) reserve(id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	if _, owned := c.owned[id]; owned {
+		return &OwnedError{ID: id, Who: "this program"}
+	}
+	c.owned[id] = nil
+	return nil
+}
+
 func (c *Container) start(ctx context.Context, id string, open func(context.Context, string) (Chain, error), begin func(*Writer) error) (*Writer, error) {
 	chain, err := open(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	w := newWriter(c, id, chain)
+	w := newWriter(c, id)
+	w.use(chain)
 	if err := begin(w); err != nil {
 		return nil, errors.Join(err, chain.Close())
 	}

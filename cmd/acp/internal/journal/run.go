@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"syscall"
@@ -30,6 +31,38 @@ func (w *Writer) first(c *call) error {
 		w.at, w.head, w.safe = at, at, at.Seq
 	}
 	return err
+}
+
+// begin makes the journal, and runs.
+func (w *Writer) begin() {
+	for w.Err() == nil {
+		var chain Chain
+		err := w.guarded(func() (err error) {
+			chain, err = w.c.b.Create(context.Background(), w.id)
+			return err
+		})
+		switch {
+		case err == nil:
+			w.use(chain)
+			w.pause = firstRetry
+			w.run()
+			return
+		case errors.Is(err, ErrExists), errors.Is(err, ErrNoLocks), errors.As(err, new(*OwnedError)):
+			w.end(err)
+		default:
+			w.hasFailed(err)
+		}
+		if w.retry == nil {
+			continue
+		}
+		select {
+		case <-w.retry.C:
+		case <-w.closing: // once more
+		case <-w.lost:
+		}
+		w.retry = stopped(w.retry)
+	}
+	w.finish()
 }
 
 // run writes and syncs until the writer has ended.
@@ -326,8 +359,10 @@ func (w *Writer) finish() {
 	for _, c := range calls {
 		c.done(nil, why)
 	}
-	if err := w.chain.Close(); err != nil {
-		w.c.o.Trouble(w.id, err)
+	if w.chain != nil {
+		if err := w.chain.Close(); err != nil {
+			w.c.o.Trouble(w.id, err)
+		}
 	}
 	w.c.gone(w)
 }

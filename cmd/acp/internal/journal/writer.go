@@ -110,9 +110,9 @@ func newCall(drafts []Draft) (*call, error) {
 	return c, nil
 }
 
-func newWriter(c *Container, id string, chain Chain) *Writer {
+func newWriter(c *Container, id string) *Writer {
 	return &Writer{
-		c: c, id: id, chain: chain, epoch: max(chain.Epoch(), 1), pause: firstRetry,
+		c: c, id: id, pause: firstRetry,
 		wake: make(chan struct{}, 1), synced: make(chan syncEnd, 1),
 		lost: make(chan struct{}), closing: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -121,8 +121,19 @@ func newWriter(c *Container, id string, chain Chain) *Writer {
 // ID returns the id of the journal.
 func (w *Writer) ID() string { return w.id }
 
-// Epoch returns the epoch of this owner.
-func (w *Writer) Epoch() uint32 { return w.epoch }
+// Epoch returns the epoch of this owner, or 0 before there is one: see [Container.Begin].
+func (w *Writer) Epoch() uint32 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.epoch
+}
+
+// use makes a chain the writer's.
+func (w *Writer) use(chain Chain) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.chain, w.epoch = chain, max(chain.Epoch(), 1)
+}
 
 // Head returns the last record that is kept.
 func (w *Writer) Head() Head {

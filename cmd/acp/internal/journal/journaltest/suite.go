@@ -65,6 +65,7 @@ func Run(t *testing.T, fresh func(testing.TB) Fixture) {
 		{"Failing", testFailing},
 		{"FailingSync", testFailingSync},
 		{"GivenUp", testGivenUp},
+		{"Begin", testBegin},
 		{"Fenced", testFenced},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, fresh(t)) })
@@ -233,6 +234,7 @@ type hooked struct {
 	write func(id string, records []journal.Record, next func() (bool, error)) (bool, error) // nil changes nothing
 	sync  func(id string, next func() error) error                                           // nil changes nothing
 	scan  func()                                                                             // before each, unless it is nil
+	make  func() error                                                                       // before each Create, unless it is nil
 }
 
 func (h *hooked) Scan(ctx context.Context, id string, after uint64, at int64, yield func(line []byte, end int64) bool) error {
@@ -249,6 +251,11 @@ type hookedChain struct {
 }
 
 func (h *hooked) Create(ctx context.Context, id string) (journal.Chain, error) {
+	if h.make != nil {
+		if err := h.make(); err != nil {
+			return nil, err
+		}
+	}
 	return h.wrap(id)(h.Backend.Create(ctx, id))
 }
 

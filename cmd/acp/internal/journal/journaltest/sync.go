@@ -26,6 +26,14 @@ type disk struct {
 	oldest  time.Time // of the first write since the last sync began
 	age     time.Duration
 	scans   int
+	makeErr error
+}
+
+// fail has journals not be made.
+func (d *disk) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.makeErr = err
 }
 
 // scanned returns how often journals were read.
@@ -123,6 +131,11 @@ func bubble(t *testing.T, f Fixture, run func(t *testing.T, d *disk, c *journal.
 			}
 			d.event("sync")
 			return next()
+		}
+		h.make = func() error {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.makeErr
 		}
 		h.scan = func() {
 			d.mu.Lock()
@@ -484,6 +497,60 @@ func testGivenUp(t *testing.T, f Fixture) {
 		if got := d.take(); got != "write2-2 sync kept2" {
 			t.Errorf("when it answers: %s", got)
 		}
+	})
+}
+
+// testBegin: a journal can be begun while nothing can be written. What is appended waits as always, and nothing is lost.
+func testBegin(t *testing.T, f Fixture) {
+	bubble(t, f, func(t *testing.T, d *disk, c *journal.Container, told *troubles) {
+		begin := func(id string) *journal.Writer {
+			t.Helper()
+			w, err := c.Begin(id, journal.Draft{Kind: journal.KindSession, Data: []byte(`{"title":"a"}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}
+		d.fail(syscall.ENOSPC)
+		w := begin("s")
+		if _, err := c.Begin("s"); !errors.As(err, new(*journal.OwnedError)) {
+			t.Errorf("begun twice: %v", err)
+		}
+		for range 3 {
+			d.add(t, w, journal.KindPrompt)
+		}
+		other := follow(t, c, "s", 0)
+		time.Sleep(time.Hour)
+		if list := told.all(); len(list) != 1 || !errors.Is(list[0], syscall.ENOSPC) || d.take() != "" || w.Epoch() != 0 {
+			t.Errorf("told %v", list)
+		}
+		wantIs(t, "a follower", other.end(), journal.ErrNotFound)
+		d.fail(nil)
+		time.Sleep(6 * time.Second)
+		if got := d.take(); got != "write1-4 sync kept2 kept3 kept4" || w.Epoch() != 1 {
+			t.Errorf("afterwards: %s", got)
+		}
+		if list := told.all(); len(list) != 2 || list[1] != nil {
+			t.Errorf("told %v", list)
+		}
+		wantTexts(t, "afterwards", whole(t, c, "s"), "x", "x", "x")
+		release(t, w)
+		w = begin("s")
+		<-w.Lost()
+		wantIs(t, "one that exists", w.Err(), journal.ErrExists)
+		release(t, begin("fine"))
+		wantTexts(t, "released at once", whole(t, c, "fine"))
+		d.fail(syscall.EROFS)
+		w = begin("never")
+		time.Sleep(time.Minute)
+		wantIs(t, "given up", w.Release(t.Context()), journal.ErrUnsaved)
+		w = begin("deleted")
+		time.Sleep(time.Minute)
+		wantIs(t, "delete", c.Delete(t.Context(), "deleted"), journal.ErrNotFound)
+		wantIs(t, "deleted", w.Err(), journal.ErrDeleted)
+		d.fail(nil)
+		_, err := read(t, c, "never", 0)
+		wantIs(t, "read of what was given up", err, journal.ErrNotFound)
 	})
 }
 
