@@ -38,13 +38,12 @@ type AgentSession struct {
 	id    SessionID
 	ready chan struct{} // closed when it is open: prompts wait for that
 
-	sending gate             // who is inside may send an update
-	held    *[]SessionUpdate // kept until the client knows the session, or its history has been replayed; guarded by sending
-	replay  chan struct{}    // of an open session, closed when the history has been sent; nil for none; guarded by sending
-	toV1    translate.ToV1   // guarded by sending
-	history history          // guarded by sending
-	text    v1Text           // guarded by sending
-	text2   v2Text           // guarded by sending
+	sending gate           // who is inside may send an update
+	held    *heldUpdates   // nil for none; guarded by sending
+	toV1    translate.ToV1 // guarded by sending
+	history history        // guarded by sending
+	text    v1Text         // guarded by sending
+	text2   v2Text         // guarded by sending
 
 	replaying atomic.Bool // what is sent is history, which is not recorded again
 
@@ -364,10 +363,15 @@ func (s *AgentSession) releaseSending() { s.sending.leave() }
 // maxHeldUpdates bounds what a hook that opens a session may send to it.
 const maxHeldUpdates = 1024
 
-// hold holds back what is sent until the client knows the session's id.
-func (s *AgentSession) hold() {
-	s.held = new([]SessionUpdate)
+// heldUpdates are held back until the client knows the session, or its history has been
+// replayed.
+type heldUpdates struct {
+	list   []SessionUpdate
+	replay chan struct{} // of an open session, closed when the history has been sent; nil for a new one
 }
+
+// hold holds back what is sent until the client knows the session's id.
+func (s *AgentSession) hold() { s.held = new(heldUpdates) }
 
 // pause holds back what the open session sends until its history has been replayed. Nothing
 // that sends waits for that, since the history may depend on it, before as much is held as
@@ -377,8 +381,7 @@ func (s *AgentSession) pause(ctx context.Context) error {
 		return err
 	}
 	defer s.releaseSending()
-	s.hold()
-	s.replay = make(chan struct{})
+	s.held = &heldUpdates{replay: make(chan struct{})}
 	return nil
 }
 
@@ -389,13 +392,13 @@ func (s *AgentSession) acquireBehind(ctx context.Context, all bool) error {
 		if err := s.acquire(ctx); err != nil {
 			return err
 		}
-		replay := s.replay
-		if replay == nil || !all && len(*s.held) < maxHeldUpdates {
+		held := s.held
+		if held == nil || held.replay == nil || !all && len(held.list) < maxHeldUpdates {
 			return nil
 		}
 		s.releaseSending()
 		select {
-		case <-replay:
+		case <-held.replay:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -409,16 +412,15 @@ func (s *AgentSession) flush() {
 		return
 	}
 	defer s.releaseSending()
-	if s.replay != nil {
-		close(s.replay)
-		s.replay = nil
-	}
-	if s.held == nil {
+	held := s.held
+	if held == nil {
 		return
 	}
-	held := *s.held
+	if held.replay != nil {
+		close(held.replay)
+	}
 	s.held = nil
-	for _, u := range held {
+	for _, u := range held.list {
 		if err := s.send(s.ctx, u); err != nil && s.ctx.Err() == nil {
 			s.c.agent.Load().Logger.Warn("acp: an update that was held back was not sent", "error", err)
 		}
@@ -427,11 +429,11 @@ func (s *AgentSession) flush() {
 
 // send sends an update to the client. The caller has the right to send.
 func (s *AgentSession) send(ctx context.Context, u SessionUpdate) error {
-	if s.held != nil {
-		if len(*s.held) >= 2*maxHeldUpdates || s.replay == nil && len(*s.held) >= maxHeldUpdates {
+	if h := s.held; h != nil {
+		if len(h.list) >= 2*maxHeldUpdates || h.replay == nil && len(h.list) >= maxHeldUpdates {
 			return errHeldTooMuch
 		}
-		*s.held = append(*s.held, u)
+		h.list = append(h.list, u)
 		return nil
 	}
 	replaying := s.replaying.Load()

@@ -227,8 +227,8 @@ func (p *agentV1) opened(s *AgentSession) (modes *acpv1.SessionModeState, option
 	if len(s.commands) > 0 {
 		u := &AvailableCommandsUpdate{AvailableCommands: s.commands}
 		if s.held != nil {
-			if !slices.ContainsFunc(*s.held, saysCommands) { // set meanwhile, they follow
-				*s.held = append([]SessionUpdate{u}, *s.held...)
+			if !slices.ContainsFunc(s.held.list, saysCommands) { // set meanwhile, they follow
+				s.held.list = append([]SessionUpdate{u}, s.held.list...)
 			}
 		} else {
 			_ = p.update(s.ctx, s, u) // if it fails the answer does, too

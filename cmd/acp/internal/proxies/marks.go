@@ -119,8 +119,10 @@ func (m *marks) text(s string) string {
 
 // wrapped is base64 in several lines, also as a string of JSON has them; breaks are their ends.
 var (
-	wrapped = regexp.MustCompile(`[A-Za-z0-9+/_-]{4,}(?:(?:\r?\n|(?:\\r)?\\n)[ \t]*[A-Za-z0-9+/_-]{2,}=*)+`)
-	breaks  = regexp.MustCompile(`(?:\r?\n|(?:\\r)?\\n)[ \t]*`)
+	wrapped = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`[A-Za-z0-9+/_-]{4,}(?:(?:\r?\n|(?:\\r)?\\n)[ \t]*[A-Za-z0-9+/_-]{2,}=*)+`)
+	})
+	breaks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:\r?\n|(?:\\r)?\\n)[ \t]*`) })
 )
 
 // lines returns a text in which base64 that has a secret is in one line, so that it is found.
@@ -128,8 +130,8 @@ func (m *marks) lines(s string) string {
 	if len(m.known) == 0 || !strings.Contains(s, "\n") && !strings.Contains(s, `\n`) {
 		return s
 	}
-	return wrapped.ReplaceAllStringFunc(s, func(lines string) string {
-		whole := breaks.ReplaceAllString(lines, "")
+	return wrapped().ReplaceAllStringFunc(s, func(lines string) string {
+		whole := breaks().ReplaceAllString(lines, "")
 		if is := m.replace.Replace(whole); is != whole && m.replace.Replace(lines) == lines {
 			return is
 		}

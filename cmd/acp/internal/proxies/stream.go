@@ -20,9 +20,11 @@ const (
 
 // lastWord is the end of a text that may be the beginning of a secret, or of what says that one follows: lines of base64, the
 // name of an assignment, a way to log in, and the last word.
-var lastWord = regexp.MustCompile(`(?:[A-Za-z0-9+/_-]{32,}\r?\n[ \t]*)*(?:(?i:bearer|basic)\s+)?(?:[\w.-]+["']?\s*[:=]\s*["']?)?[\w.+/=~:@%\\-]*$`)
+var lastWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:[A-Za-z0-9+/_-]{32,}\r?\n[ \t]*)*(?:(?i:bearer|basic)\s+)?(?:[\w.-]+["']?\s*[:=]\s*["']?)?[\w.+/=~:@%\\-]*$`)
+})
 
-var keyEnd = regexp.MustCompile(`-----END [A-Z ]*-----`)
+var keyEnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`-----END [A-Z ]*-----`) })
 
 // unfinished returns how many bytes at the end of a text may be the beginning of a secret.
 func (m *marks) unfinished(s string) int {
@@ -30,7 +32,7 @@ func (m *marks) unfinished(s string) int {
 		return m.unfinished(s[len(s)-maxHeld:])
 	}
 	from := len(s)
-	if at := lastWord.FindStringIndex(s); at != nil {
+	if at := lastWord().FindStringIndex(s); at != nil {
 		from = at[0]
 	}
 	for i := range from {
@@ -40,7 +42,7 @@ func (m *marks) unfinished(s string) int {
 			}
 		}
 	}
-	if i := strings.LastIndex(s[:from], "-----BEGIN "); i >= 0 && !keyEnd.MatchString(s[i:]) {
+	if i := strings.LastIndex(s[:from], "-----BEGIN "); i >= 0 && !keyEnd().MatchString(s[i:]) {
 		from = i
 	}
 	return len(s) - from
