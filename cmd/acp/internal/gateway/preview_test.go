@@ -112,8 +112,8 @@ func TestInitialOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back.Mode() != "ask" || len(back.NotSet()) > 0 {
-			t.Errorf("brought back in mode %q, %v", back.Mode(), back.NotSet())
+		if back.Mode() != "ask" || len(back.RejectedOptions()) > 0 {
+			t.Errorf("brought back in mode %q, %v", back.Mode(), back.RejectedOptions())
 		}
 	})
 }
