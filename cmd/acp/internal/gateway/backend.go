@@ -285,6 +285,8 @@ func (b *backend) open(ctx context.Context, info engine.Session, known attribute
 	}
 	if info.AgentSession == "" {
 		cfg.Options = known.Initial // what the agent does not take is set afterwards; what it refuses, the client finds out
+	} else if caps := b.conn.Capabilities().Session; caps != nil && caps.Options != nil {
+		cfg.Options = inForce(known.options) // it may have forgotten them, or the session
 	}
 	var err error
 	switch {

@@ -93,6 +93,19 @@ func (w *watcher) optionsAgain(ctx context.Context) (after func()) {
 	}
 }
 
+// inForce returns the values of options as those that they are to begin with.
+func inForce(options []acp.SessionConfigOption) (values []acp.InitialOption) {
+	for _, o := range options {
+		switch k := o.Kind.(type) {
+		case *acp.SessionConfigSelect:
+			values = append(values, acp.InitialOption{ConfigID: o.ConfigID, Value: &acpv2.SessionConfigOptionValueID{Value: k.CurrentValue}})
+		case *acp.SessionConfigBoolean:
+			values = append(values, acp.InitialOption{ConfigID: o.ConfigID, Value: &acpv2.SessionConfigOptionValueBoolean{Value: k.CurrentValue}})
+		}
+	}
+	return values
+}
+
 // passable returns options of an agent so that they can be passed on: a value in force that is not among the values,
 // as with agents that take any model by flag, is added to them.
 func passable(options []acp.SessionConfigOption) []acp.SessionConfigOption {

@@ -182,3 +182,21 @@ func TestOptionsOfOthers(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestOptionsKept: when an agent is started again that takes initial values, its session has the options that it had, also if
+// the agent has forgotten it. Another agent's begins as that has it.
+func TestOptionsKept(t *testing.T) {
+	eachPreview(t, func(t *testing.T, r *rig, _ *seen, version int, previews bool) {
+		c := r.connect(version)
+		s, err := c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project", Options: initial("code")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.stopAgent(s.ID())
+		say(t, s, "hello")
+		later := r.connect(version).load(t, s.ID())
+		if kept := later.Mode() == "code" && later.OptionOn("web"); kept != previews {
+			t.Errorf("mode %q, web %t", later.Mode(), later.OptionOn("web"))
+		}
+	})
+}
