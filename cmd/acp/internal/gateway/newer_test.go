@@ -159,8 +159,7 @@ func TestForkAtCursor(t *testing.T) {
 		asked := new(seen)
 		can := acpv2.Set(acpv2.CursorCapabilities{Fork: new(acpv2.CursorForkCapabilities)})
 		refuses := false
-		var a *acp.Agent
-		a = &acp.Agent{
+		a := &acp.Agent{
 			Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
 				text := turn.Blocks()[len(turn.Blocks())-1].(*acp.TextContent).Text
 				user := acp.MessageID("u-" + text)
