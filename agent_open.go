@@ -272,7 +272,7 @@ func (s *AgentSession) replayAsked(ctx context.Context, o *sessionRequest) error
 	if err := s.pause(ctx); err != nil {
 		return err
 	}
-	defer s.flush()
+	defer s.sendHeld(true)
 	end := s.c.newSessionIn(s.ctx, s.id, o)
 	end.keepApart()
 	end.replaying.Store(true)

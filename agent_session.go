@@ -406,17 +406,21 @@ func (s *AgentSession) acquireBehind(ctx context.Context, all bool) error {
 }
 
 // flush sends what was held. It is called when the answer that opens the session
-// has been written, and when the history of an open one has been replayed.
-func (s *AgentSession) flush() {
+// has been written.
+func (s *AgentSession) flush() { s.sendHeld(false) }
+
+// sendHeld sends what is held until the answer that opens the session, or until the end of a
+// replay. The one must not end the other: it may be called late.
+func (s *AgentSession) sendHeld(replayed bool) {
 	if s.acquire(s.ctx) != nil {
 		return
 	}
 	defer s.releaseSending()
 	held := s.held
-	if held == nil {
+	if held == nil || replayed != (held.replay != nil) {
 		return
 	}
-	if held.replay != nil {
+	if replayed {
 		close(held.replay)
 	}
 	s.held = nil

@@ -56,7 +56,7 @@ func TestChainFallsBack(t *testing.T) {
 				c.Agent.Transport = agentOf(t, tc, way, &opened)
 				transport := WrapTransport(c.Agent.Transport, c.Wrap)
 				if way == "served" {
-					transport = conducted(t, c)
+					transport = openFuncOf(t, servedConductor(c))
 				}
 				conn, err := (&Client{FirstVersion: tc.first, Logger: logtest.New(t)}).Connect(t.Context(), transport)
 				if err != nil {

@@ -17,6 +17,9 @@ import (
 //	t = acp.WrapTransport(t, (&acp.Conductor{Agent: acp.Component{Transport: t}, Proxies: proxies}).Wrap)
 func (c *Conductor) Wrap(agent jsonrpc.Stream) jsonrpc.Stream {
 	theirs, ours := jsonrpc.Pipe()
+	for _, end := range []jsonrpc.Stream{theirs, ours} { // streams flow fast, and of small frames many wait
+		end.(chainPipe).Buffer(maxPiped)
+	}
 	s := &chainStream{chainPipe: ours.(chainPipe), agent: agent, done: make(chan struct{})}
 	run := newChain(context.Background(), c, agent)
 	go func() {
@@ -30,7 +33,11 @@ func (c *Conductor) Wrap(agent jsonrpc.Stream) jsonrpc.Stream {
 type chainPipe interface {
 	jsonrpc.EagerStream
 	jsonrpc.BatchStream
+	Buffer(bytes int)
 }
+
+// maxPiped is how many bytes may wait in each direction between a client and a chain.
+const maxPiped = 64 << 10
 
 // chainStream is the client's end of a chain.
 type chainStream struct {

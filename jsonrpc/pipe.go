@@ -14,7 +14,9 @@ const pipeFrames = 64
 // is read from the other; up to 64 wait in each direction before writing waits, beside
 // those that the reader has taken, which are as many. Closing either end ends both: the
 // other end still reads what was written before, and then io.EOF. It works inside
-// testing/synctest bubbles. Both ends are an [EagerStream] and a [BatchStream].
+// testing/synctest bubbles. Both ends are an [EagerStream] and a [BatchStream], and have
+// a method Buffer(bytes int), to be called before the first frame: instead of 64 frames, that
+// many bytes may then wait to be read there, and frames are not Owned.
 func Pipe() (Stream, Stream) {
 	ab, ba := newPipeQueue(), newPipeQueue()
 	return &pipeEnd{in: ba, out: ab}, &pipeEnd{in: ab, out: ba}
@@ -26,6 +28,7 @@ type pipeQueue struct {
 	change sync.Cond
 	text   []byte
 	ends   []int // of the frames in text
+	most   int   // bytes that may wait; 0 bounds the frames
 	ended  bool  // nothing is written any more
 	deaf   bool  // nothing is read any more
 }
@@ -34,6 +37,13 @@ func newPipeQueue() *pipeQueue {
 	q := new(pipeQueue)
 	q.change.L = &q.mu
 	return q
+}
+
+func (q *pipeQueue) full() bool {
+	if q.most > 0 {
+		return len(q.text) >= q.most
+	}
+	return len(q.ends) >= pipeFrames
 }
 
 // pipeEnd is one end. One goroutine may read and one may write.
@@ -47,6 +57,9 @@ type pipeEnd struct {
 	closed  atomic.Bool
 }
 
+// Buffer sets how many bytes may wait to be read here.
+func (e *pipeEnd) Buffer(bytes int) { e.in.most = bytes }
+
 // WriteFrame implements [Stream].
 func (e *pipeEnd) WriteFrame(data []byte) error { return e.write(data) }
 
@@ -58,7 +71,7 @@ func (e *pipeEnd) write(frames ...[]byte) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, f := range frames {
-		for len(q.ends) >= pipeFrames && !q.ended && !q.deaf {
+		for q.full() && !q.ended && !q.deaf {
 			q.change.Broadcast()
 			q.change.Wait()
 		}
@@ -94,7 +107,7 @@ func (e *pipeEnd) ReadFrame() (Frame, error) {
 	data := e.text[e.start:end:end]
 	e.next++
 	e.start = end
-	return Frame{Data: data, Owned: true}, nil
+	return Frame{Data: data, Owned: e.in.most == 0}, nil
 }
 
 // take gets what was written, and waits for it.
@@ -111,9 +124,12 @@ func (e *pipeEnd) take() error {
 	case len(q.ends) == 0:
 		return io.EOF
 	}
-	ends := e.ends[:0]
+	text, ends := e.text[:0], e.ends[:0]
+	if q.most == 0 || cap(text) > 2*q.most {
+		text = nil // frames are the reader's own, or were large
+	}
 	e.text, e.ends, e.next, e.start = q.text, q.ends, 0, 0
-	q.text, q.ends = nil, ends // frames are the reader's own
+	q.text, q.ends = text, ends
 	q.change.Broadcast()
 	return nil
 }
