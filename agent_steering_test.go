@@ -137,14 +137,15 @@ func TestSteeringLeftOver(t *testing.T) {
 			return StopEndTurn, nil
 		}}, v)
 		s := r.session()
-		waits := func() {
+		queued := func(n int) {
 			r.await(func() bool {
 				r.agent.mu.Lock()
 				defer r.agent.mu.Unlock()
-				return len(r.agent.prompts[SessionID(s)]) == 2
+				return len(r.agent.prompts[SessionID(s)]) == n
 			})
 		}
 		for _, cancels := range []bool{false, true} {
+			queued(0) // those before have left
 			ended := make(chan error, 1)
 			go func() { _, err := r.turn(s, "go"); ended <- err }()
 			<-running
@@ -157,7 +158,7 @@ func TestSteeringLeftOver(t *testing.T) {
 				res, err := r.call(methodSteering, steeringParams(s, "more", onlyIfRunning))
 				answered <- answer{res, err}
 			}()
-			waits()
+			queued(2)
 			if cancels {
 				r.notify("session/cancel", `{"sessionId":"`+s+`"}`)
 			} else {
