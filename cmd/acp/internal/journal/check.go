@@ -7,6 +7,10 @@ import (
 	"math"
 )
 
+// maxUnverified is above the numbers of records that are believed without the hash before them, so that damage leaves
+// room for others.
+const maxUnverified = maxSeq / 2
+
 // A checker verifies the records of a journal, one after the other.
 type checker struct {
 	id   string
@@ -86,6 +90,9 @@ func (c *checker) record(r *Record) bool {
 	case r.Seq <= c.head.Seq:
 		c.damage.Altered = true // twice, or out of order
 		return false
+	case r.Seq >= maxUnverified: // no journal is so long
+		c.broken()
+		return false
 	case c.loose:
 	case r.Seq > next:
 		c.damage.Altered = true // those before it were removed
@@ -164,7 +171,7 @@ func (c *checker) gap(r *Record) bool {
 		ok = at >= 0 && copy(body[at:], noSeal) == len(noSeal)
 		ok = ok && (c.loose || seal(c.id, c.head.Hash, r, body) == g.Seal)
 	}
-	if !ok || g.From != c.head.Seq+1 && !c.loose {
+	if !ok || g.From != c.head.Seq+1 && (!c.loose || r.Seq >= maxUnverified || g.From <= c.head.Seq) {
 		c.broken(r.Hash)
 		return false
 	}

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -213,7 +214,7 @@ func (c *Container) Own(ctx context.Context, id string, fold func(*Record) error
 		if damage.Cut, err = w.chain.Begin(p.at); err != nil {
 			return err
 		}
-		w.epoch = max(w.epoch, p.check.epoch+1)
+		w.epoch = max(w.epoch, min(p.check.epoch, math.MaxUint32-1)+1) // a damaged one may be the last there is
 		w.at = p.check.end()
 		w.head = w.at
 		if !damage.whole() {

@@ -246,6 +246,9 @@ func AppendLine(b []byte, r *Record) []byte {
 	return append(b, lineEnd+"\n"...)
 }
 
+// maxSeq bounds the numbers of records: those that any reader of JSON can tell from each other.
+const maxSeq = 1<<53 - 1
+
 // MaxLine bounds a line, its end included. A longer one is no record.
 const MaxLine = MaxRecord + 256
 
@@ -272,6 +275,7 @@ func ParseLine(line []byte) (r Record, err error) {
 	}
 	skip(lineSeq)
 	r.Seq = number(64)
+	ok = ok && r.Seq <= maxSeq
 	skip(lineEpoch)
 	r.Epoch = uint32(number(32))
 	skip(lineHash)

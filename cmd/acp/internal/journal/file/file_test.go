@@ -276,6 +276,7 @@ func FuzzLines(f *testing.F) {
 	f.Add(whole[:len(whole)-5])
 	f.Add(bytes.Replace(whole, []byte(`"epoch":1`), []byte(`"epoch":4294967295`), 2))
 	f.Add(bytes.Replace(whole, []byte(`{"seq":2`), []byte(`{"seq":18446744073709551615`), 1))
+	f.Add(bytes.Replace(bytes.Replace(whole, []byte(`{"seq":2`), []byte(`{"seq":9007199254740991`), 1), []byte(`"hash":"`), []byte(`"hash":"-`), 1))
 	f.Add([]byte("{}\n\n\r\n" + `{"seq":1,"epoch":1,"hash":"` + strings.Repeat("0", 64) + `","record":{"at":"","kind":"gap","data":{"from":1}}}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
