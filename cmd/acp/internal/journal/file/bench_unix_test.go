@@ -211,3 +211,47 @@ func appendSQLite(b *testing.B, sessions int, every time.Duration) (took []time.
 	})
 	return took, busy
 }
+
+// BenchmarkRead reads 10,000 records of about 600 bytes: all, the last ten, and to own the journal.
+func BenchmarkRead(b *testing.B) {
+	const records = 10_000
+	c := Open(benchPlace(b), Options{})
+	defer c.Close()
+	w, err := c.Create(b.Context(), "s")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range (records - 1) / 99 {
+		drafts := make([]journal.Draft, 99)
+		for i := range drafts {
+			drafts[i] = journal.Draft{Kind: journal.KindUpdate, Data: benchData}
+		}
+		if err := w.Append(drafts, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := w.Release(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for name, after := range map[string]uint64{"all": 0, "end": records - 10} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				n := after
+				if err := c.Read(b.Context(), "s", after, func(r *journal.Record) error { n = r.Seq; return nil }); err != nil || n != records {
+					b.Fatal(n, err)
+				}
+			}
+		})
+	}
+	b.Run("own", func(b *testing.B) {
+		for b.Loop() {
+			w, err := c.Own(b.Context(), "s", nil)
+			if err == nil {
+				err = w.Release(b.Context())
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
