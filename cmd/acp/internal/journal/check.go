@@ -187,3 +187,14 @@ func (c *checker) gap(r *Record) bool {
 
 // all is after every record.
 const all = math.MaxUint64
+
+// checkFormat refuses a journal of a later format, by its first record.
+func checkFormat(id string, first *Record) error {
+	var v struct {
+		Format int `json:"format"`
+	}
+	if json.Unmarshal(first.Data, &v) == nil && v.Format > Format {
+		return &FormatError{ID: id, Format: v.Format}
+	}
+	return nil
+}

@@ -21,7 +21,6 @@ package journal
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -416,17 +415,6 @@ func (s *pass) record(r *Record) bool {
 	}
 	s.stopped = !s.yield(r)
 	return !s.stopped
-}
-
-// checkFormat refuses a journal of a later format, by its first record.
-func checkFormat(id string, first *Record) error {
-	var v struct {
-		Format int `json:"format"`
-	}
-	if json.Unmarshal(first.Data, &v) == nil && v.Format > Format {
-		return &FormatError{ID: id, Format: v.Format}
-	}
-	return nil
 }
 
 // witnessed is pass up to the end, which it compares with the witness.
