@@ -56,7 +56,7 @@ func child(dir string) error {
 					if err == nil {
 						mu.Lock()
 						for _, r := range recs {
-							fmt.Printf("%d %d %x\n", i, r.Seq, r.Hash)
+							fmt.Printf("%d %d %x %v\n", i, r.Seq, r.Hash, r.Kind.Relied())
 						}
 						mu.Unlock()
 					}
