@@ -55,9 +55,9 @@ func makeGap(id string, before [sha256.Size]byte, from uint64, last *Record, lef
 }
 
 // Compact replaces records, at most [MaxCompact], by gaps, which must be in order, behind the first record, not behind the
-// last one, and where no gap is yet. What was appended before is synced first. Who follows the journal meanwhile gets some
-// of the records and some of the gaps; who reads from a position inside of a gap gets a [*CompactedError]. If Compact
-// fails nothing was replaced.
+// last one, and where no gap is yet. What was appended before is synced first. A follower gets some of the records and
+// some of the gaps meanwhile; a reader whose position is inside of a gap gets a [*CompactedError]. If Compact fails
+// nothing was replaced.
 func (w *Writer) Compact(ctx context.Context, gaps ...Gap) error {
 	if err := w.Sync(ctx); err != nil {
 		return err

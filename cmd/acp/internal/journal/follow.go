@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// maxFollowers bounds those who follow journals of a container.
+// maxFollowers bounds the followers in a container.
 const maxFollowers = 10_000
 
 // Follow returns the records of a journal that follow a position: first those that are kept, then each as soon as it is
@@ -36,7 +36,7 @@ func (c *Container) Follow(ctx context.Context, id string, after uint64) iter.Se
 	}
 }
 
-// A following is somebody who follows a journal.
+// A following is the state of one call of Follow.
 type following struct {
 	c     *Container
 	id    string

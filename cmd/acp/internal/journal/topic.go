@@ -8,7 +8,7 @@ const (
 	topicBytes   = 4 << 20
 )
 
-// A topic is a journal that somebody follows. It holds the records that were kept last, once for all
+// A topic is a journal with followers. It holds the records that were kept last, once for all
 // followers, until each of them has taken them.
 type topic struct {
 	mu        sync.Mutex
@@ -27,7 +27,7 @@ type batch struct {
 	left int // followers that have not taken it
 }
 
-// A follower is where somebody is who follows a topic. Its fields are guarded by the lock of the topic.
+// A follower is how far a follower of a topic is. Its fields are guarded by the lock of the topic.
 type follower struct {
 	wake   chan struct{} // holds a value if there is something to look at
 	next   uint64        // the number of the batch to take next

@@ -48,7 +48,7 @@ type Writer struct {
 
 	telling sync.Mutex // held while trouble is reported
 
-	// The rest is of run, and of whoever makes the writer before that.
+	// Only run uses the rest, and what makes the writer before that.
 	at      Head          // of what is written
 	written []*call       // and not kept yet
 	safe    uint64        // the last record that is synced

@@ -21,7 +21,7 @@ import (
 
 const (
 	suffix = ".jsonl"
-	// locked ends the name of the file that is locked, whose first line says who has it. A journal itself is not locked,
+	// locked ends the name of the file that is locked. Its first line names the owner. A journal itself is not locked,
 	// since [chain.Replace] exchanges it.
 	locked = ".lock"
 	// renewed ends the name of what a journal is about to be replaced by.
@@ -29,7 +29,7 @@ const (
 
 	// poll is how long a follower waits before it looks for what other processes have written.
 	poll = 200 * time.Millisecond
-	// A lock is tried lockTries times: who only looks at it has it for a moment.
+	// A lock is tried lockTries times: another process that tries it has it for a moment.
 	lockTries, lockPause = 50, time.Millisecond
 	// readBuffer is how much is read at once, and searchStep how much a search reads.
 	readBuffer, searchStep = 256 << 10, 64 << 10
@@ -133,7 +133,7 @@ func (b *backend) lock(ctx context.Context, id string) (handle, error) {
 	}
 }
 
-// tryLock locks a journal, or returns who has locked it.
+// tryLock locks a journal, or returns the name of its owner.
 func (b *backend) tryLock(id string) (f handle, who string, err error) {
 	name := b.name(id, locked)
 	f, err = b.d.Open(name, os.O_RDWR|os.O_CREATE)
@@ -154,7 +154,7 @@ func (b *backend) tryLock(id string) (f handle, who string, err error) {
 	return nil, who, errors.Join(err, f.Close())
 }
 
-// same reports whether a file still has its name: whoever had the lock removes it.
+// same reports whether a file still has its name: an owner removes it.
 func (b *backend) same(f handle, name string) (bool, error) {
 	here, err := f.Stat()
 	if err != nil {
