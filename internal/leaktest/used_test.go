@@ -17,6 +17,7 @@ var unlooked = map[string]string{
 	"bench":                              "a program of its own module, which ends with its goroutines",
 	"cmd/acp/internal/engine/enginetest": "for the tests of the databases, whose TestMain looks",
 	"cmd/acp/internal/engine/postgres/pgtest": "for tests of others, whose TestMain looks",
+	"cmd/acp/internal/journal/journaltest":    "for the tests of the backends, whose TestMain looks",
 	"examples/rawagent":                       "a program; interop runs it",
 	"examples/testy":                          "a program; interop runs it",
 }
