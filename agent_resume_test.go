@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -224,6 +225,45 @@ func TestReplayHoldsLive(t *testing.T) {
 		want = append(want, slices.Repeat([]string{"agent_message_chunk live"}, many)...)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// TestReplayHoldsEnd: a turn that ends while the history of its session is replayed ends behind what it said.
+func TestReplayHoldsEnd(t *testing.T) {
+	versions(t, func(t *testing.T, v int) {
+		started, speak, spoke := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		r := dialVersion(t, &Agent{
+			ResumeSession: func(_ context.Context, s *AgentSession, _ bool) error {
+				close(speak)
+				<-spoke
+				for range 1000 {
+					runtime.Gosched() // the end would come now
+				}
+				return s.Send(&AgentMessageChunk{MessageID: "old", Content: Text("history")})
+			},
+			Prompt: func(_ context.Context, turn *Turn) (StopReason, error) {
+				defer close(spoke)
+				close(started)
+				<-speak
+				return StopEndTurn, turn.Send(&AgentMessageChunk{MessageID: "new", Content: Text("live")})
+			},
+		}, v)
+		id := r.session()
+		ended := make(chan string, 1)
+		go func() {
+			_, _ = r.turn(id, "go")
+			ended <- strings.Join(r.updates(), ", ")
+		}()
+		<-started
+		if v == 1 {
+			r.must("session/load", `{"sessionId":"`+id+`","cwd":"/tmp","mcpServers":[]}`)
+		} else {
+			r.must("session/resume", `{"sessionId":"`+id+`","cwd":"/tmp","replayFrom":{"type":"start"}}`)
+		}
+		got := <-ended
+		if history, live := strings.Index(got, "history"), strings.Index(got, "live"); history < 0 || live < history {
+			t.Errorf("the turn ended behind %s", got)
 		}
 	})
 }

@@ -174,10 +174,10 @@ func (t *Turn) begin() error {
 // sendPrompt records the prompt and sends it where there are updates for that. The
 // error is that of the Record hook.
 func (t *Turn) sendPrompt() error {
-	if t.acquire() != nil {
+	s := t.session
+	if t.acquired(s.acquireBehind(t.sends, true)) != nil {
 		return nil
 	}
-	s := t.session
 	defer s.releaseSending()
 	u := &UserMessage{MessageID: t.message, Content: acpv2.Set(t.blocks)}
 	if err := s.record(t.sends, u); err != nil {
@@ -223,7 +223,7 @@ func (t *Turn) finish(o outcome) outcome {
 	t.endSteering()
 	s := t.session
 	t.stop, t.stopErr = o.stop, o.err
-	if s.acquire(s.ctx) != nil {
+	if s.acquireBehind(s.ctx, true) != nil { // what it said may be held back
 		t.leave() // the session has ended before it
 		return o
 	}

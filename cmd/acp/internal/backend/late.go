@@ -228,17 +228,50 @@ func (s *Session) take(id acp.MessageID) {
 	if len(s.taken) < maxTaken {
 		s.taken[id] = true
 	}
+	if s.awaited[id] != nil {
+		close(s.awaited[id])
+		delete(s.awaited, id)
+	}
 }
 
-// keepUntaken keeps the words of a prompt that was cancelled before the agent took it, which it says nowhere. id is that of the
-// message; "" if the agent has not answered. At the bound of what is known nothing is kept, since it may have been taken.
-func (s *Session) keepUntaken(id acp.MessageID, prompt []acp.ContentBlock) {
+// messageWithin bounds the wait for the message of a prompt of version 1, which this side makes.
+const messageWithin = 5 * time.Second
+
+// untaken reports whether a prompt was cancelled before the agent took it, which the agent says nowhere. id is that of its
+// message; "" if the prompt was not sent, or if an agent of version 2 has not answered it. At the bound of what is known it counts as taken,
+// since it may have been. It is called while the turn counts: what was taken is forgotten when the next one begins.
+func (s *Session) untaken(id acp.MessageID) bool {
+	s.mu.Lock()
+	taken := s.taken[id] || len(s.taken) == maxTaken
+	if id == "" || taken || s.client.Conn().Version() != 1 {
+		s.mu.Unlock()
+		return !taken
+	}
+	// The prompt was sent, so its message comes: the reply of a prompt whose ctx is done does not wait for that.
+	shown := s.awaited[id]
+	if shown == nil {
+		if s.awaited == nil {
+			s.awaited = map[acp.MessageID]chan struct{}{}
+		}
+		shown = make(chan struct{})
+		s.awaited[id] = shown
+	}
+	s.mu.Unlock()
+	select {
+	case <-shown:
+		return false
+	case <-time.After(messageWithin):
+	case <-s.host.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.awaited, id)
+	return !s.taken[id]
+}
+
+// keepUntaken keeps the words of a prompt that nobody has taken.
+func (s *Session) keepUntaken(prompt []acp.ContentBlock) {
 	s.order.Lock()
 	defer s.order.Unlock()
-	s.mu.Lock()
-	taken := id != "" && s.taken[id] || len(s.taken) == maxTaken
-	s.mu.Unlock()
-	if !taken {
-		s.put(history.Untaken(prompt))
-	}
+	s.put(history.Untaken(prompt))
 }

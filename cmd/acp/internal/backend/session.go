@@ -58,9 +58,11 @@ type Session struct {
 
 // runningPrompts are those of the turns that run.
 type runningPrompts struct {
-	sent   []string               // their texts
-	taken  map[acp.MessageID]bool // messages of the user that were echoed meanwhile; guarded by the session's mu
-	echoes []acp.MessageID        // of the messages by which an agent of version 2 has confirmed them, or ""
+	sent  []string               // their texts
+	taken map[acp.MessageID]bool // messages of the user that were echoed meanwhile; guarded by the session's mu
+	// awaited are closed when messages of the user have been shown; guarded by the session's mu
+	awaited map[acp.MessageID]chan struct{}
+	echoes  []acp.MessageID // of the messages by which an agent of version 2 has confirmed them, or ""
 }
 
 // NewSession opens a session. If the agent requires a login, it logs in and opens the session
@@ -525,6 +527,7 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 		res, err = reply.Wait()
 		return err
 	})
+	untaken := reply != nil && (ctx.Err() != nil || res == nil || res.StopReason == acp.StopCancelled) && s.untaken(reply.MessageID())
 	s.mu.Lock()
 	s.turns--
 	idle := s.turns == 0
@@ -543,8 +546,8 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 		s.quiet(on, mark, idle && !s.heard.Load() && res.StopReason == acp.StopEndTurn)
 	}
 	end := s.turnEnd(ctx, res, err)
-	if reply != nil && (end.StopReason == string(acp.StopCancelled) || ctx.Err() != nil) {
-		s.keepUntaken(reply.MessageID(), content)
+	if untaken && (end.StopReason == string(acp.StopCancelled) || ctx.Err() != nil) {
+		s.keepUntaken(content)
 	}
 	s.journal.await(item{turn: end, event: turnEvent(end)})
 	if on != nil && errors.Is(err, jsonrpc.ErrClosed) {
