@@ -113,7 +113,7 @@ type ChainMessage struct {
 // A ChainMessageKind says what sort of message a [ChainMessage] is.
 type ChainMessageKind uint8
 
-// Kinds of hops.
+// Kinds of messages.
 const (
 	ChainRequest ChainMessageKind = iota + 1
 	ChainResponse

@@ -83,6 +83,7 @@ func (s *Session) Fork(ctx context.Context, at acpv2.CursorID) (*Session, error)
 	fork.ids = newIdentities(fork.Snapshot()) // the agent may count from one again
 	fork.order.Unlock()
 	fork.opened(cs, cfg.Cwd)
+	h.cfg.Choices.opened(fork.ID())
 	fork.journal.sync()
 	h.cfg.Logger.Info("session", "agent", h.name(), "id", fork.ID(), "forked", s.ID(), "at", at)
 	return fork, nil

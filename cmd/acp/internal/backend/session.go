@@ -160,6 +160,9 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID, kept store
 	}
 	s.settle()
 	s.opened(cs, cfg.Cwd)
+	if how == acp.RestoredNew && len(begun.chosen) == 0 {
+		begun.chosen = h.cfg.Choices.of("") // what the lost session had is not there
+	}
 	s.choose(ctx, cs, begun)
 	if how == acp.RestoredNew {
 		s.retitle(ctx)

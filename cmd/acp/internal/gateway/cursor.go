@@ -83,11 +83,11 @@ func (f *fork) cursor(ctx context.Context, id acpv2.CursorID, since *uint64) (c 
 		if r.Kind != kindUpdate {
 			return nil
 		}
-		u, err := decodeUpdate(r.Data)
-		if u, ok := u.(*acpv2.CursorUpdate); ok && u.CursorID == id {
+		said, err := decodeUpdate(r.Data)
+		if u, ok := said.(*acpv2.CursorUpdate); ok && err == nil && u.CursorID == id {
 			c = list.Apply(u)
 		}
-		return err
+		return nil
 	})
 	if damage := (*engine.DamageError)(nil); errors.As(err, &damage) {
 		err = nil

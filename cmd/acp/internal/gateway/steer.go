@@ -189,7 +189,9 @@ func (b *backend) steered(child acp.SessionID, u *acp.Update) *steering {
 	text := textOf(skills.Plain(content))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := slices.IndexFunc(b.steering, func(m *steering) bool { return textOf(m.content) == text })
+	i := slices.IndexFunc(b.steering, func(m *steering) bool {
+		return textOf(skills.Plain(b.session.UseSkills(m.content))) == text // as it was sent
+	})
 	if i < 0 {
 		return nil
 	}

@@ -47,7 +47,7 @@ at once if the file had the secret when the agent read it, and otherwise after t
 has permitted it. Marks in commands are never replaced.
 
 Text that comes in pieces is looked at as a whole, for which its last word waits for the next
-piece: a secret may be in several. Secrets in base64 are found across the ends of lines, too.
+piece, five seconds at most: a secret may be in several. Secrets in base64 are found across the ends of lines, too.
 
 This is for accidents, not a sandbox: what an agent reads by itself, without the client,
 passes no proxy, and a command can print a secret in a form that nothing recognizes. The
@@ -109,6 +109,7 @@ func secretsOf(env Env, names, files []string) ([]string, error) {
 // A redacting is the proxy for one client.
 type redacting struct {
 	*marks
+	order   sync.Mutex // of what goes to the client and may be a piece of a text
 	streams streams
 
 	mu      sync.Mutex
@@ -121,8 +122,12 @@ func (r *redacting) notify(ctx context.Context, m *acp.ProxyMessage, next func(c
 		var held bool
 		if m.Method != "session/update" {
 			err = r.flush(ctx, m.Session)
-		} else if held, err = r.piece(ctx, m); held {
-			return err
+		} else {
+			r.order.Lock()
+			defer r.order.Unlock()
+			if held, err = r.piece(ctx, m); held {
+				return err
+			}
 		}
 		if err != nil {
 			return err
@@ -148,7 +153,12 @@ func (r *redacting) request(ctx context.Context, m *acp.ProxyMessage, next func(
 		}
 		err = next(ctx)
 		switch m.Method {
-		case "session/prompt", "session/load", "session/resume": // what belongs to it has come
+		case "session/prompt":
+			if m.Session == nil || m.Session.Version() != 1 { // it has only begun
+				return err
+			}
+			fallthrough
+		case "session/load", "session/resume", "session/close", "session/delete": // what belongs to it has come
 			if failed := r.flush(ctx, m.Session); err == nil {
 				err = failed
 			}

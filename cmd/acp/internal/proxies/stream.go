@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/goacp/acp"
 )
@@ -16,6 +17,7 @@ import (
 const (
 	maxHeld    = 16 << 10 // bytes of a text; a secret that is longer may be cut
 	maxStreams = 1000     // sessions; in further ones each piece is looked at by itself
+	heldFor    = 5 * time.Second
 )
 
 // lastWord is the end of a text that may be the beginning of a secret, or of what says that one follows: lines of base64, the
@@ -98,6 +100,7 @@ type heldText struct {
 	of      string
 	text    string
 	last    func(text string) (json.RawMessage, error) // the last update of it, with another text
+	timer   *time.Timer                                // for a text that nothing follows
 }
 
 // take returns what is held in a session, and forgets it.
@@ -105,12 +108,22 @@ func (s *streams) take(id acp.SessionID) *heldText {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.m[id]
-	delete(s.m, id)
+	if h != nil {
+		h.timer.Stop()
+		delete(s.m, id)
+	}
 	return h
 }
 
-// keep holds a text. It reports false if there are too many.
-func (s *streams) keep(h *heldText) bool {
+// has reports whether a text is held.
+func (s *streams) has(h *heldText) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.m[h.session.ID()] == h
+}
+
+// keep holds a text, for which late is called if nothing comes for long. It reports false if there are too many.
+func (s *streams) keep(h *heldText, late func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.m) >= maxStreams {
@@ -120,7 +133,17 @@ func (s *streams) keep(h *heldText) bool {
 		s.m = map[acp.SessionID]*heldText{}
 	}
 	s.m[h.session.ID()] = h
+	h.timer = time.AfterFunc(heldFor, late)
 	return true
+}
+
+// late sends a text that nothing has followed: it may be the last one of a subagent, whose end nothing of its session says.
+func (r *redacting) late(h *heldText) {
+	r.order.Lock()
+	defer r.order.Unlock()
+	if r.streams.has(h) {
+		_ = r.sendHeld(context.Background(), r.streams.take(h.session.ID())) // fails once the client has gone
+	}
 }
 
 // flush sends what is held of a session's text.
@@ -128,6 +151,8 @@ func (r *redacting) flush(ctx context.Context, s *acp.ProxySession) error {
 	if s == nil {
 		return nil
 	}
+	r.order.Lock()
+	defer r.order.Unlock()
 	h := r.streams.take(s.ID())
 	if h == nil {
 		return nil
@@ -179,7 +204,7 @@ func (r *redacting) piece(ctx context.Context, m *acp.ProxyMessage) (held bool, 
 		p.put(text)
 		return json.Marshal(v)
 	}}
-	if n > 0 && !r.streams.keep(h) {
+	if n > 0 && !r.streams.keep(h, func() { r.late(h) }) {
 		now = text
 	}
 	if now == "" {

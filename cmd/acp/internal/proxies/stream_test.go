@@ -74,17 +74,22 @@ func TestRedactStreams(t *testing.T) {
 			p := newPair(t, 2, "/", Env{}, "redact", "--env", "DEPLOY_PASS", "--env", "PLAIN_PASS")
 			p.send(p.client, "session/prompt", `{"sessionId":"s","prompt":[`+text("go")+`]}`)
 			prompt := p.agent.hears()
-			for _, piece := range inPieces(whole, n) {
+			for i, piece := range inPieces(whole, n) {
 				p.update("s", update(piece))
+				if i == 30/n { // it says that the turn has begun
+					p.agent.answers(prompt, `{"messageId":"m"}`)
+				}
 			}
-			p.agent.answers(prompt, `{"messageId":"m"}`)
+			p.update("s", `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}`)
 			var got []message
 			for {
 				m := p.client.hears()
-				if m.Method == "" {
+				if strings.Contains(string(m.Params), `"state_update"`) {
 					break
 				}
-				got = append(got, m)
+				if m.Method != "" {
+					got = append(got, m)
+				}
 			}
 			var all string
 			for _, text := range streamed(t, got) {
