@@ -58,11 +58,10 @@ type Session struct {
 
 // runningPrompts are those of the turns that run.
 type runningPrompts struct {
-	sent  []string               // their texts
-	taken map[acp.MessageID]bool // messages of the user that were echoed meanwhile; guarded by the session's mu
-	// awaited are closed when messages of the user have been shown; guarded by the session's mu
-	awaited map[acp.MessageID]chan struct{}
-	echoes  []acp.MessageID // of the messages by which an agent of version 2 has confirmed them, or ""
+	sent    []string                        // their texts
+	taken   map[acp.MessageID]bool          // messages of the user that were echoed meanwhile; guarded by the session's mu
+	awaited map[acp.MessageID]chan struct{} // closed as such messages are shown; guarded by the session's mu
+	echoes  []acp.MessageID                 // of the messages by which an agent of version 2 has confirmed them, or ""
 }
 
 // NewSession opens a session. If the agent requires a login, it logs in and opens the session
