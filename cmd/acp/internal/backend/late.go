@@ -237,9 +237,10 @@ func (s *Session) take(id acp.MessageID) {
 // messageWithin bounds the wait for the message of a prompt of version 1, which this side makes.
 const messageWithin = 5 * time.Second
 
-// untaken reports whether a prompt was cancelled before the agent took it, which the agent says nowhere. id is that of its
-// message; "" if the prompt was not sent, or if an agent of version 2 has not answered it. At the bound of what is known it counts as taken,
-// since it may have been. It is called while the turn counts: what was taken is forgotten when the next one begins.
+// untaken reports whether a prompt was cancelled before the agent took it, which the agent says nowhere. id is that
+// of its message; "" if the prompt was not sent, or if an agent of version 2 has not answered it. At the bound of what
+// is known it counts as taken, since it may have been. It is called while the turn counts: what was taken is forgotten
+// when the next one begins.
 func (s *Session) untaken(id acp.MessageID) bool {
 	s.mu.Lock()
 	taken := s.taken[id] || len(s.taken) == maxTaken
