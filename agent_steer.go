@@ -189,9 +189,9 @@ func (c *AgentConn) steerTurn(ctx context.Context, id SessionID, r *SteerMessage
 			_, err = running.said(r.Prompt)
 			return SteerInjected, err
 		}
-		if own.p.ctx.Err() != nil {
-			return "", own.p.refusal()
-		}
+	}
+	if own.p.ctx.Err() != nil { // also if the turn had left before
+		return "", own.p.refusal()
 	}
 	if !r.Begin {
 		return SteerPromptRequired, nil
