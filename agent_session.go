@@ -291,10 +291,7 @@ func (s *AgentSession) checkSkills(blocks []ContentBlock) error {
 			continue
 		}
 		s.mu.Lock()
-		known := slices.ContainsFunc(s.commands, func(c AvailableCommand) bool {
-			skill, ok := c.(*acpv2.Skill)
-			return ok && skill.Name == ref.Name
-		})
+		known := hasSkill(s.commands, ref.Name)
 		s.mu.Unlock()
 		if !known {
 			return invalidParams("prompt["+strconv.Itoa(i)+"].name", "no such skill")

@@ -409,12 +409,15 @@ func (s *ClientSession) UseSkills(content []ContentBlock) []ContentBlock {
 	s.mu.Lock()
 	commands := s.state.commands
 	s.mu.Unlock()
-	return skills.Refer(content, func(name string) bool {
-		return slices.ContainsFunc(commands, func(c AvailableCommand) bool {
-			skill, ok := c.(*acpv2.Skill)
-			return ok && skill.Name == name
-		})
-	}, caps.Prompt.Skill.Inline != nil)
+	return skills.Refer(content, func(name string) bool { return hasSkill(commands, name) }, caps.Prompt.Skill.Inline != nil)
+}
+
+// hasSkill reports whether a skill is among the commands of a session.
+func hasSkill(commands []AvailableCommand, name string) bool {
+	return slices.ContainsFunc(commands, func(c AvailableCommand) bool {
+		skill, ok := c.(*acpv2.Skill)
+		return ok && skill.Name == name
+	})
 }
 
 // Suggestions returns the prompts that the agent suggests at present, the most likely

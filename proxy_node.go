@@ -241,7 +241,10 @@ func (n nodeToClient) request(ctx context.Context, m proxied) (json.RawMessage, 
 type nodeToPresent struct{ *proxyNode }
 
 func (n nodeToPresent) notify(ctx context.Context, m proxied) error {
-	return nodeToClient(n).notify(ctx, m)
+	if (n.p.Update != nil || n.p.Permission != nil) && m.method == acpv2.NotificationSessionUpdate.Name {
+		return n.update(ctx, m)
+	}
+	return n.notifyHook(ctx, m, ToClient)
 }
 
 func (n nodeToPresent) request(ctx context.Context, m proxied) (json.RawMessage, error) {
@@ -260,13 +263,10 @@ func (n nodeToPresent) request(ctx context.Context, m proxied) (json.RawMessage,
 }
 
 func (n nodeToClient) notify(ctx context.Context, m proxied) error {
-	if n.connections != nil && m.method == acpv2.NotificationMCPMessage.Name && memberOf(m.raw(), "connectionId") != nil {
-		return nil // servers take none
+	if n.connections != nil {
+		return mcpToClient{n.connections, nodeToPresent(n)}.notify(ctx, m)
 	}
-	if (n.p.Update != nil || n.p.Permission != nil) && m.method == acpv2.NotificationSessionUpdate.Name {
-		return n.update(ctx, m)
-	}
-	return n.notifyHook(ctx, m, ToClient)
+	return nodeToPresent(n).notify(ctx, m)
 }
 
 // requestHook passes a request on, through the Request hook if there is one.
