@@ -174,8 +174,8 @@ func TestSteerShownOnce(t *testing.T) {
 	}
 }
 
-// TestSteerShownInPieces: a message that the agent sends in pieces, of which none is the whole, is shown once; the
-// number of blocks distinguishes a message without text from others.
+// TestSteerShownInPieces: the client shows a message once that the agent sends in several pieces. A message without
+// text is told from others by its number of blocks.
 func TestSteerShownInPieces(t *testing.T) {
 	text := func(s string) string { return `"content":{"type":"text","text":"` + s + `"}` }
 	image := `"content":{"type":"image","data":"AA==","mimeType":"image/png"}`

@@ -6,8 +6,8 @@ import (
 	"github.com/goacp/acp"
 )
 
-// previewOptions tells what a session would begin with: a new one, or one that is saved. Prompts that people have written, which
-// are found once the session is open, are not among the commands.
+// previewOptions returns the options and commands with which a new session, or a saved one, would begin. The commands do not
+// include prompts that people have written: the agent finds those when it opens the session.
 func (b *builtin) previewOptions(ctx context.Context, c *acp.AgentConn, q *acp.OptionsQuery) (*acp.OptionsPreview, error) {
 	p := new(acp.OptionsPreview)
 	for _, command := range announced(nil) {

@@ -10,8 +10,8 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// TestPreview: what a session would begin with is said without it: a new one, one that is open, and one that is saved, of which
-// nothing is opened. A session begins with the values that the client wants.
+// TestPreview: the agent says how a new, an open or a saved session would begin, and opens none for that. A session begins with
+// the values that the client wants.
 func TestPreview(t *testing.T) {
 	for _, memory := range []bool{false, true} {
 		versions(t, func(t *testing.T, v int) {

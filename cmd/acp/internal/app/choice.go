@@ -28,8 +28,8 @@ func (a *App) ChoiceFlags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&a.choices.options, "option", "o", nil, "have an option of the session begin with a value: `ID=VALUE` (repeatable)")
 }
 
-// Choose has the sessions that [App.Open] opens begin as the flags say, --model among them: for another agent than the
-// built-in one that is its own option for the model. It fails if a flag is wrong.
+// Choose has the sessions that [App.Open] opens begin as the flags say. For agents other than the built-in one, --model sets
+// the agent's own option for the model. Choose fails if a flag is wrong.
 func (a *App) Choose() error {
 	for _, option := range a.choices.options {
 		if id, _, ok := strings.Cut(option, "="); !ok || id == "" {

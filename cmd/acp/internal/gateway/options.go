@@ -55,7 +55,7 @@ type chosen struct {
 	last  []acp.SessionConfigOption
 	times int
 
-	skills bool // it was sent some; of whoever sends it commands
+	skills bool // the client was sent some; only the goroutine that sends commands uses it
 }
 
 // sendOptions sends the client the options.

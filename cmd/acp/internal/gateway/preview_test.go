@@ -62,7 +62,7 @@ func initial(mode acp.SessionConfigValueID) []acp.InitialOption {
 	}
 }
 
-// each calls f for each version of a client and of an agent, and for one that has session/options and one that does not.
+// eachPreview calls f for each version of the client and of the agent, with agents that have session/options and without.
 func eachPreview(t *testing.T, f func(t *testing.T, r *rig, asked *seen, version int, previews bool)) {
 	for client := 1; client <= 2; client++ {
 		for version := 1; version <= 2; version++ {
@@ -79,7 +79,7 @@ func eachPreview(t *testing.T, f func(t *testing.T, r *rig, asked *seen, version
 }
 
 // TestInitialOptions: the values that a client wants a session to begin with reach the agent with the request, if it takes
-// such values, and otherwise afterwards. What it refuses is as it was, and the client is told why.
+// such values, and otherwise afterwards. An option whose value the agent refuses keeps its value, and the client learns why.
 func TestInitialOptions(t *testing.T) {
 	eachPreview(t, func(t *testing.T, r *rig, asked *seen, version int, previews bool) {
 		c := r.connect(version)

@@ -26,7 +26,7 @@ var (
 
 // BenchmarkAppend measures how long records of 600 bytes take from their arrival until they are kept, side by side: in
 // files, where nobody waits for a sync; in files where somebody relies on each twentieth; and in the gateway's SQLite.
-// Each iteration is a round of the three; -benchtime 5x has five, of which medians are reported.
+// Each iteration is a round of the three. With -benchtime 5x the benchmark runs five and reports their medians.
 func BenchmarkAppend(b *testing.B) {
 	for _, row := range []struct {
 		sessions int
