@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
@@ -27,7 +28,7 @@ func TestEarlier(t *testing.T) {
 		t.Helper()
 		at := time.Now().Add(-age)
 		rec := kept.Record(store.Session{Key: store.Key{Agent: agent, ID: id}, Cwd: cwd, Created: at}, store.RecordOptions{})
-		rec.Append(store.Event{Kind: store.EventUpdate, Time: at, Data: json.RawMessage(
+		rec.Append(store.Event{Kind: journal.KindUpdate, At: at, Data: json.RawMessage(
 			`{"sessionUpdate":"user_message_chunk","messageId":"1","content":{"type":"text","text":"a question"}}`)})
 		if err := rec.Close(); err != nil {
 			t.Fatal(err)

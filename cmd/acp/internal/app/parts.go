@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -200,7 +201,7 @@ func (a *App) Store(ctx context.Context) (*store.Store, error) {
 			a.warn("conversations are not kept: there is no home directory; --no-store or the setting store.path end this message")
 			return nil, nil
 		}
-		s, err := store.Open(ctx, store.Options{Path: dir, Normal: cfg.Store.Sync == "normal", Logger: a.logger()})
+		s, err := store.Open(ctx, store.Options{Path: dir, Normal: cfg.Store.Sync == "normal", Logger: a.logger(), Who: fmt.Sprintf("acp %s (process %d)", cmp.Or(a.By, "chat"), os.Getpid())})
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, err

@@ -125,8 +125,8 @@ func TestJournalCloses(t *testing.T) {
 	for range 5 {
 		s := openStore(t, t.TempDir())
 		k := &keeper{store: s, note: func(n Note) { t.Errorf("note: %+v", n) }}
-		j := &journal{
-			keeper: k, rec: k.record(store.Session{}),
+		j := &recording{
+			keeper: k, rec: k.record(),
 			about:  func() store.Session { return store.Session{Key: store.Key{Agent: "a", ID: "s"}} },
 			killed: make(chan struct{}), conv: transcript.New(transcript.Config{}),
 		}
@@ -162,7 +162,7 @@ func TestTroubleEnds(t *testing.T) {
 	}
 	defer s.Close()
 	k := &keeper{store: s, note: func(n Note) { notes = append(notes, n.Text) }}
-	rec := k.record(store.Session{})
+	rec := k.record()
 	k.trouble(rec.Conversation(), errors.New("disk full"))
 	k.closed(rec)
 	k.trouble("other", errors.New("disk full"))

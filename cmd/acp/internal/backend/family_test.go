@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
@@ -17,7 +18,7 @@ func TestFamily(t *testing.T) {
 		cfg := configKept(t, version, helped(nil))
 		// What is in the store under the same id is none of it.
 		other := cfg.Store.Record(store.Session{Key: store.Key{Agent: cfg.Agent.Name, ID: "child"}, Title: "another"}, store.RecordOptions{})
-		other.Append(store.Event{Kind: store.EventTurn})
+		other.Append(store.Event{Kind: journal.KindEnd})
 		if err := other.Close(); err != nil {
 			t.Fatal(err)
 		}

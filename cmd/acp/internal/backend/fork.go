@@ -21,7 +21,7 @@ func (s *Session) Cursors() []acpv2.CursorUpdate {
 }
 
 // moves applies what an update says of a cursor.
-func (j *journal) moves(u *acpv2.CursorUpdate) (ch transcript.Change) {
+func (j *recording) moves(u *acpv2.CursorUpdate) (ch transcript.Change) {
 	j.mu.Lock()
 	now := j.cursor.Apply(u)
 	j.mu.Unlock()
@@ -35,7 +35,7 @@ func (j *journal) moves(u *acpv2.CursorUpdate) (ch transcript.Change) {
 	return transcript.Change{Op: transcript.OpSession, Field: FieldCursor, ID: string(u.CursorID), Text: string(data)}
 }
 
-func (j *journal) forgetCursors() {
+func (j *recording) forgetCursors() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.cursor = cursors.List{}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/internal/cursors"
 	"github.com/goacp/acp/transcript"
@@ -41,7 +42,7 @@ type item struct {
 // A question is a request for permission, as of when it was written.
 type question struct {
 	req   *acpv2.RequestPermissionRequest
-	ref   string // its name in the store
+	ref   string // its id in the store
 	entry uint64 // its number in conv
 }
 
@@ -71,11 +72,11 @@ func textSize(u acpv2.SessionUpdate) int {
 	return -1
 }
 
-// A journal writes what happens in one session to the store and then shows it: what was shown
+// A recording writes what happens in one session to the store and then shows it: what was shown
 // survives the end of the program. If the disk fails or does not answer, that delays showing by no
 // more than a tenth of a second; it is written later then. What arrives while something is written
 // is written together next time.
-type journal struct {
+type recording struct {
 	keeper  *keeper
 	about   func() store.Session // returns what is known of the session apart from its events
 	changed func([]transcript.Change)
@@ -98,14 +99,14 @@ type journal struct {
 }
 
 // put queues an item. It blocks while too much waits to be shown: either the frontend is slow, or
-// the disk has not answered for so long that the log is at its bound, [store.MaxBacklog]. Callers
+// the disk has not answered for so long that the log is at its bound, [journal.MaxBacklog]. Callers
 // hold the session's order meanwhile, so at that bound the whole session waits, and so does its
 // agent. A cancel still gets through, and closing the host ends the wait: see finish. Journals of
 // other sessions do not wait. The other sessions of the connection continue until
 // [jsonrpc.Settings.MaxQueued] of messages wait for this session; then the connection is not read,
 // since one stream carries them all. put drops the item when the journal is closed or the host was
 // killed.
-func (j *journal) put(it item) {
+func (j *recording) put(it item) {
 	size := it.size()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -129,7 +130,7 @@ func (j *journal) put(it item) {
 }
 
 // add merges a change with the preceding one if both add to the same entry.
-func (j *journal) add(it item, size int) {
+func (j *recording) add(it item, size int) {
 	if j.closed {
 		if it.done != nil {
 			close(it.done)
@@ -145,10 +146,10 @@ func (j *journal) add(it item, size int) {
 }
 
 // sync waits until everything that was put is written and shown.
-func (j *journal) sync() { j.await(item{}) }
+func (j *recording) sync() { j.await(item{}) }
 
 // safe waits until everything that was put is safe on the disk, but no longer than limit.
-func (j *journal) safe(ctx context.Context, limit time.Duration) error {
+func (j *recording) safe(ctx context.Context, limit time.Duration) error {
 	j.sync()
 	rec := j.recorder()
 	if rec == nil {
@@ -160,14 +161,14 @@ func (j *journal) safe(ctx context.Context, limit time.Duration) error {
 }
 
 // await puts an item and waits until it is written and shown, or until the host is killed.
-func (j *journal) await(it item) {
+func (j *recording) await(it item) {
 	it.done = make(chan struct{})
 	j.put(it)
 	j.wait(it.done)
 }
 
 // wait waits for the writer to have done something, or until the host is killed.
-func (j *journal) wait(done <-chan struct{}) {
+func (j *recording) wait(done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-j.killed:
@@ -186,7 +187,7 @@ const killGrace = 2 * time.Second
 
 // finish makes nothing of the journal wait for a disk that does not answer, since it will be
 // closed.
-func (j *journal) finish() {
+func (j *recording) finish() {
 	if rec := j.recorder(); rec != nil {
 		rec.Finish()
 	}
@@ -194,7 +195,7 @@ func (j *journal) finish() {
 
 // close accepts nothing more. It waits until everything that was put is shown, and written if that
 // is possible, and the writer has ended.
-func (j *journal) close() {
+func (j *recording) close() {
 	j.finish()
 	j.await(item{last: true}) // those that wait for room are let in
 	j.mu.Lock()
@@ -214,14 +215,14 @@ func (j *journal) close() {
 }
 
 // recorder returns what writes the session, or nil if nothing is kept.
-func (j *journal) recorder() *store.Recorder {
+func (j *recording) recorder() *store.Recorder {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.rec
 }
 
 // conversationID returns the id of the session in the store, or "" if nothing is kept.
-func (j *journal) conversationID() string {
+func (j *recording) conversationID() string {
 	if rec := j.recorder(); rec != nil {
 		return rec.Conversation()
 	}
@@ -229,16 +230,16 @@ func (j *journal) conversationID() string {
 }
 
 // resume continues a conversation that the store has. It is called before anything is put.
-func (j *journal) resume(kept store.Session, snap *transcript.Snapshot) {
+func (j *recording) resume(was store.Resumed) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.rec = j.keeper.record(kept)
-	j.conv = snap.Continue(store.Bounds())
+	j.rec = was.Recorder
+	j.conv = was.Snapshot.Continue(store.Bounds())
 	j.begun = true
 }
 
 // work writes and shows until there is nothing left.
-func (j *journal) work() {
+func (j *recording) work() {
 	for {
 		batch, bytes := j.take()
 		if batch == nil {
@@ -264,7 +265,7 @@ func (j *journal) work() {
 }
 
 // take returns what is next, or nil after the last.
-func (j *journal) take() (batch []item, bytes int) {
+func (j *recording) take() (batch []item, bytes int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.queue) == 0 {
@@ -287,7 +288,7 @@ func (j *journal) take() (batch []item, bytes int) {
 }
 
 // write writes a batch.
-func (j *journal) write(batch []item) {
+func (j *recording) write(batch []item) {
 	rec := j.recorder()
 	if rec == nil {
 		return
@@ -328,7 +329,7 @@ func said(it *item) bool {
 }
 
 // apply folds a batch into the conversation and returns what changed.
-func (j *journal) apply(batch []item) []transcript.Change {
+func (j *recording) apply(batch []item) []transcript.Change {
 	var m merger
 	conv := j.conversation()
 	for i := range batch {
@@ -360,7 +361,7 @@ func (j *journal) apply(batch []item) []transcript.Change {
 	return m.list
 }
 
-func (j *journal) conversation() *transcript.Conversation {
+func (j *recording) conversation() *transcript.Conversation {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.conv
@@ -407,7 +408,7 @@ func updateEvent(u acpv2.SessionUpdate) store.Event {
 	if err != nil {
 		return store.Event{}
 	}
-	return store.Event{Time: time.Now(), Kind: store.EventUpdate, Data: data}
+	return store.Event{At: time.Now(), Kind: store.KindOf(data), Data: data}
 }
 
 // answerItem is an answer for a journal.
@@ -417,10 +418,10 @@ func answerItem(q *question, chosen acpv2.RequestPermissionOutcome) item {
 	if err != nil {
 		return it
 	}
-	data, err := json.Marshal(store.Answered{Asked: q.ref, Outcome: outcome})
+	data, err := json.Marshal(store.Decided{ID: q.ref, Outcome: outcome})
 	if err != nil {
 		return it
 	}
-	it.event = store.Event{Time: time.Now(), Kind: store.EventAnswered, Data: data}
+	it.event = store.Event{At: time.Now(), Kind: journal.KindDecided, Data: data}
 	return it
 }

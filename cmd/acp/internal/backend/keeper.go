@@ -1,12 +1,14 @@
 package backend
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
 
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
@@ -32,16 +34,16 @@ type keeper struct {
 	told    bool       // the frontend has been informed of trouble
 }
 
-// record returns what writes a conversation, a new one unless session names one, or nil if nothing
-// is kept.
-func (k *keeper) record(session store.Session) *store.Recorder {
+// record returns what writes a new conversation, or nil if nothing is kept.
+func (k *keeper) record() *store.Recorder {
 	if k.store == nil {
 		return nil
 	}
-	var id string
-	rec := k.store.Record(session, store.RecordOptions{Killed: k.killed, Trouble: func(err error) { k.trouble(id, err) }})
-	id = rec.Conversation()
-	return rec
+	return k.store.Record(store.Session{}, k.options())
+}
+
+func (k *keeper) options() store.RecordOptions {
+	return store.RecordOptions{Killed: k.killed, Trouble: k.trouble}
 }
 
 // trouble records that a conversation cannot be written, or that all of it is.
@@ -111,9 +113,19 @@ func (k *keeper) unread(session store.Session, err error) {
 }
 
 // damaged reports what of a conversation is damaged; nil means nothing.
-func (k *keeper) damaged(session store.Session, damage *store.Damage) {
+func (k *keeper) damaged(session store.Session, damage *journal.DamageError) {
 	if damage != nil {
-		text := fmt.Sprintf("of what was kept of session %s %s", session.ID, damage)
+		text := fmt.Sprintf("of what was kept of session %s %s", session.ID, damage.Summary())
 		k.note(Note{Kind: NoteStore, Err: errors.New(text), Text: safetext.Line(text, maxNote)})
 	}
 }
+
+// An openError reports that another process, or another part of this one, continues a conversation.
+type openError struct{ owned *journal.OwnedError }
+
+func (e *openError) Error() string {
+	return fmt.Sprintf("it is open in %s: close it there first (acp sessions show %s reads it meanwhile)",
+		safetext.Line(cmp.Or(e.owned.Who, "another program"), 200), e.owned.ID)
+}
+
+func (e *openError) Unwrap() error { return e.owned }

@@ -3,6 +3,7 @@
 package backend
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,17 +12,29 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
 
-// TestOthersTurn: a turn that runs in another program is not ended by one that restores the session; it is
-// once that program is gone.
+// resumed returns what continues a conversation.
+func resumed(t *testing.T, s *store.Store, conversation string) *store.Recorder {
+	t.Helper()
+	was, err := s.Resume(t.Context(), conversation, store.RecordOptions{}, func(*transcript.Snapshot) bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return was.Recorder
+}
+
+// TestOthersTurn: a session that runs in another program is not restored, which says so and ends no turn of it; it is once
+// that program is gone.
 func TestOthersTurn(t *testing.T) {
 	cfg := configKept(t, 1, asks(func(acp.SessionID) bool { return true }, false))
 	cfg.Front.Ask = allow
 	id, key := talkOnce(t, cfg, "one")
-	other := cfg.Store.Record(store.Session{Key: store.Key{Agent: cfg.Agent.Name, ID: string(id)}, Conversation: key}, store.RecordOptions{})
+	other := resumed(t, openStore(t, cfg.Store.Dir()), key)
 	other.Append(
 		updateEvent(&acp.UserMessage{MessageID: "other", Content: acp.Set([]acp.ContentBlock{acp.Text("go on")})}),
 		updateEvent(&acpv2.RunningStateUpdate{}),
@@ -41,7 +54,12 @@ func TestOthersTurn(t *testing.T) {
 		}
 	}
 	writing(true)
-	if n := endings(); n != 1 {
+	h := open(t, cfg)
+	if _, _, err := h.Restore(t.Context(), id); !errors.As(err, new(*journal.OwnedError)) || !strings.Contains(err.Error(), "open in") {
+		t.Errorf("restored while the other program lives: %v", err)
+	}
+	_ = h.Close()
+	if n := len(ends(stored(t, cfg.Store, key))); n != 1 {
 		t.Errorf("%d ends while the other program lives, want 1", n)
 	}
 	if err := other.Close(); err != nil {
@@ -62,17 +80,17 @@ func TestOthersTurn(t *testing.T) {
 
 // lockedFirst calls a function before a log is locked for writing for the first time.
 type lockedFirst struct {
-	store.System
+	file.System
 	once   sync.Once
 	before func()
 }
 
-// TryLock implements store.FileSystem.
-func (d *lockedFirst) TryLock(f store.File, exclusive bool) (bool, error) {
+// Lock implements [file.Disk].
+func (d *lockedFirst) Lock(f file.File, exclusive bool) (bool, error) {
 	if exclusive {
 		d.once.Do(d.before)
 	}
-	return d.System.TryLock(f, exclusive)
+	return d.System.Lock(f, exclusive)
 }
 
 // TestRestoredTwice: of two windows that restore a killed session at the same time one writes that its turn was
@@ -84,7 +102,7 @@ func TestRestoredTwice(t *testing.T) {
 	cfg.Store = openStore(t, dir)
 	cfg.Front.Ask = allow
 	id, key := talkOnce(t, cfg, "one")
-	killed := cfg.Store.Record(store.Session{Key: store.Key{Agent: cfg.Agent.Name, ID: string(id)}, Conversation: key}, store.RecordOptions{})
+	killed := resumed(t, cfg.Store, key)
 	killed.Append(
 		updateEvent(&acp.UserMessage{MessageID: "last", Content: acp.Set([]acp.ContentBlock{acp.Text("go on")})}),
 		updateEvent(&acpv2.RunningStateUpdate{}),
@@ -102,7 +120,7 @@ func TestRestoredTwice(t *testing.T) {
 		_ = h.Close()
 	}
 	disk := &lockedFirst{before: func() { restore(openStore(t, dir)) }}
-	first, err := store.Open(t.Context(), store.Options{Path: dir, Files: disk})
+	first, err := store.Open(t.Context(), store.Options{Path: dir, Disk: disk})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +131,7 @@ func TestRestoredTwice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Kind == store.EventTurn && strings.Contains(string(e.Data), string(transcript.EndedByClient)) {
+		if e.Kind == journal.KindEnd && strings.Contains(string(e.Data), string(transcript.EndedByClient)) {
 			interrupted++
 		}
 	}

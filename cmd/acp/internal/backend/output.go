@@ -11,6 +11,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
@@ -190,7 +191,7 @@ func (x *output) write(events []store.Event, id acp.TerminalID, at int) []store.
 	}
 	x.written = x.total
 	x.more += len(data)
-	return append(events, store.Event{Time: time.Now(), Kind: store.EventOutput, Data: raw})
+	return append(events, store.Event{At: time.Now(), Kind: journal.KindOutput, Data: raw})
 }
 
 // end writes the end of an output and removes it from memory: as much as the bound allows, and a

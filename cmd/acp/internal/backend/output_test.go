@@ -52,7 +52,7 @@ func (r *recorded) conversation(t *testing.T) *transcript.Snapshot {
 	t.Helper()
 	kept := openStore(t, filepath.Join(t.TempDir(), "kept"))
 	written := make(chan struct{}, 1)
-	rec := kept.Record(store.Session{Key: store.Key{Agent: "a", ID: "s"}}, store.RecordOptions{Trouble: func(err error) {
+	rec := kept.Record(store.Session{Key: store.Key{Agent: "a", ID: "s"}}, store.RecordOptions{Trouble: func(_ string, err error) {
 		if err == nil {
 			select {
 			case written <- struct{}{}:

@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/grant"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/internal/patch"
 )
@@ -118,8 +120,11 @@ func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acph
 	if counts := h.elsewhere.answered(askName(req.Meta), now, q); counts != nil {
 		chosen = counts
 	}
-	now.journal.put(answerItem(q, chosen))
+	answer := answerItem(q, chosen)
+	answer.done = make(chan struct{})
+	now.journal.put(answer)
 	now.order.Unlock()
+	now.journal.wait(answer.done) // the agent must not act on a decision that could be lost
 	if f := h.cfg.Front.Decided; f != nil {
 		f(s, acphost.NewRecord(began, r, d), r)
 	}
@@ -129,8 +134,12 @@ func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acph
 // askedItem is a question for a journal.
 func askedItem(q *question, at time.Time) item {
 	it := item{asked: q}
-	if data, err := q.req.AppendJSON(nil); err == nil {
-		it.event = store.Event{Time: at, Kind: store.EventAsked, Ref: q.ref, Data: data}
+	request, err := q.req.AppendJSON(nil)
+	if err != nil {
+		return it
+	}
+	if data, err := json.Marshal(store.Asked{ID: q.ref, Request: request}); err == nil {
+		it.event = store.Event{At: at, Kind: journal.KindAsked, Data: data}
 	}
 	return it
 }

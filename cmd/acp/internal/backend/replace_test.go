@@ -4,7 +4,6 @@ package backend
 
 import (
 	"context"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
@@ -29,7 +30,7 @@ func sessionsOf(t *testing.T, st *store.Store) (list []store.Match) {
 	}
 	for _, m := range list {
 		for e, err := range st.Events(t.Context(), m.Conversation) {
-			if err != nil || e.Kind == store.EventReset {
+			if err != nil || e.Kind == journal.KindReset {
 				t.Errorf("event %+v, %v", e, err)
 			}
 		}
@@ -109,10 +110,11 @@ func TestForgotten(t *testing.T) {
 
 				cfg.BuiltIn = asks(func(id acp.SessionID) bool { return id == now }, false)
 				for _, id := range []acp.SessionID{was, now, acp.SessionID(key)} {
-					_, s, how := restored(t, cfg, id)
+					h, s, how := restored(t, cfg, id)
 					if how != acp.RestoredResumed || s.ID() != now || s.journal.conversationID() != key {
 						t.Errorf("restored by %s: %v, %s", id, how, s.ID())
 					}
+					_ = h.Close()
 				}
 				if diff := cmp.Diff(after, shown(t, cfg.Store, key)); diff != "" {
 					t.Errorf("resumed (-before +after):\n%s", diff)
@@ -124,33 +126,35 @@ func TestForgotten(t *testing.T) {
 
 // A full is a disk on which the log of one conversation cannot grow any more.
 type full struct {
-	store.System
+	file.System
 	log     atomic.Pointer[string] // nil while there is room
-	removed atomic.Int32           // files
+	removed atomic.Int32           // journals
 }
 
-// Remove implements store.FileSystem.
+// Remove implements [file.Disk].
 func (d *full) Remove(name string) error {
-	d.removed.Add(1)
+	if filepath.Ext(name) == ".jsonl" {
+		d.removed.Add(1)
+	}
 	return d.System.Remove(name)
 }
 
-// OpenFile implements store.FileSystem.
-func (d *full) OpenFile(name string, flag int, perm fs.FileMode) (store.File, error) {
-	f, err := d.System.OpenFile(name, flag, perm)
+// Open implements [file.Disk].
+func (d *full) Open(name string, flag int) (file.File, error) {
+	f, err := d.System.Open(name, flag)
 	if err != nil {
 		return nil, err
 	}
 	return &fullFile{f, d, filepath.Base(name)}, nil
 }
 
-// TryLock implements store.FileSystem.
-func (d *full) TryLock(f store.File, shared bool) (bool, error) {
-	return d.System.TryLock(f.(*fullFile).File, shared)
+// Lock implements [file.Disk].
+func (d *full) Lock(f file.File, shared bool) (bool, error) {
+	return d.System.Lock(f.(*fullFile).File, shared)
 }
 
 type fullFile struct {
-	store.File
+	file.File
 	d    *full
 	name string
 }
@@ -168,7 +172,7 @@ func TestForgottenOnFullDisk(t *testing.T) {
 	versions(t, func(t *testing.T, version int) {
 		dir := filepath.Join(t.TempDir(), "kept")
 		disk := new(full)
-		st, err := store.Open(t.Context(), store.Options{Path: dir, Files: disk})
+		st, err := store.Open(t.Context(), store.Options{Path: dir, Disk: disk})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/internal/logtest"
@@ -123,20 +123,27 @@ func TestRestoreFails(t *testing.T) {
 
 // failing is a file system in which nothing can be written while it fails.
 type failing struct {
-	store.System
+	file.System
 	fails atomic.Bool
 }
 
-func (f *failing) OpenFile(name string, flag int, perm fs.FileMode) (store.File, error) {
+func (f *failing) Open(name string, flag int) (file.File, error) {
 	if f.fails.Load() {
 		return nil, syscall.ENOSPC
 	}
-	file, err := f.System.OpenFile(name, flag, perm)
-	return failingFile{file, f}, err
+	file, err := f.System.Open(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	return failingFile{file, f}, nil
+}
+
+func (f *failing) Lock(file file.File, exclusive bool) (bool, error) {
+	return f.System.Lock(file.(failingFile).File, exclusive)
 }
 
 type failingFile struct {
-	store.File
+	file.File
 	f *failing
 }
 
@@ -155,7 +162,7 @@ func TestStoreFails(t *testing.T) {
 		return acp.StopEndTurn, turn.Say("re " + turn.Text())
 	}})
 	disk := new(failing)
-	st, err := store.Open(t.Context(), store.Options{Path: t.TempDir(), Files: disk})
+	st, err := store.Open(t.Context(), store.Options{Path: t.TempDir(), Disk: disk})
 	if err != nil {
 		t.Fatal(err)
 	}

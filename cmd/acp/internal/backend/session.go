@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/ids"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/title"
 	"github.com/goacp/acp/internal/skills"
@@ -21,7 +22,7 @@ import (
 // A Session is a conversation with the agent. Its methods may be called from any goroutine.
 type Session struct {
 	host    *Host
-	journal *journal
+	journal *recording
 
 	// order is held from looking at something until it is in the journal, so that it keeps its
 	// place. The writer must not need it.
@@ -211,9 +212,9 @@ func (h *Host) expect(id acp.SessionID) (s *Session, isNew bool) {
 		return s, false
 	}
 	s = &Session{host: h, id: id, cwd: h.cfg.Cwd, calls: ids.NewCalls("")}
-	s.journal = &journal{
+	s.journal = &recording{
 		keeper: h.keeper,
-		rec:    h.keeper.record(store.Session{}),
+		rec:    h.keeper.record(),
 		killed: h.killed,
 		conv:   transcript.New(store.Bounds()),
 		about:  s.about,
@@ -264,8 +265,11 @@ func (s *Session) recall(ctx context.Context, kept store.Session) error {
 	if kept.Conversation == "" {
 		return nil
 	}
-	was, err := h.cfg.Store.Resume(ctx, kept.Conversation, history.InTurn)
+	was, err := h.cfg.Store.Resume(ctx, kept.Conversation, h.keeper.options(), history.InTurn)
 	if err != nil {
+		if owned, ok := errors.AsType[*journal.OwnedError](err); ok {
+			return &openError{owned}
+		}
 		if ctx.Err() != nil {
 			return err
 		}
@@ -273,19 +277,15 @@ func (s *Session) recall(ctx context.Context, kept store.Session) error {
 		h.keeper.unread(kept, err)
 		return nil
 	}
-	snap := was.Snapshot
 	h.keeper.damaged(kept, was.Damage)
-	s.journal.resume(kept, snap)
+	s.journal.resume(was)
 	s.order.Lock()
 	defer s.order.Unlock()
-	s.ids = newIdentities(snap)
+	s.ids = newIdentities(was.Snapshot)
 	if s.past == nil {
-		s.past = newPast(snap)
+		s.past = newPast(was.Snapshot)
 	}
-	s.past.kept, s.past.opening = snap, true
-	if was.Interrupted {
-		s.endInterrupted()
-	}
+	s.past.kept, s.past.opening = was.Snapshot, true
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept, s.title = kept, kept.Title

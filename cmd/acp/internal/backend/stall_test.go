@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,12 +14,14 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
 // A stalling is a file system whose writes block while it is stalled.
 type stalling struct {
-	store.System
+	file.System
 	mu    sync.Mutex
 	stall chan struct{} // nil if writes go through
 }
@@ -47,22 +48,22 @@ func (d *stalling) wait() {
 	}
 }
 
-// OpenFile implements store.FileSystem.
-func (d *stalling) OpenFile(name string, flag int, perm fs.FileMode) (store.File, error) {
-	f, err := d.System.OpenFile(name, flag, perm)
+// Open implements [file.Disk].
+func (d *stalling) Open(name string, flag int) (file.File, error) {
+	f, err := d.System.Open(name, flag)
 	if err != nil {
 		return nil, err
 	}
 	return &stallingFile{f, d}, nil
 }
 
-// TryLock implements store.FileSystem.
-func (d *stalling) TryLock(f store.File, exclusive bool) (bool, error) {
-	return d.System.TryLock(f.(*stallingFile).File, exclusive)
+// Lock implements [file.Disk].
+func (d *stalling) Lock(f file.File, exclusive bool) (bool, error) {
+	return d.System.Lock(f.(*stallingFile).File, exclusive)
 }
 
 type stallingFile struct {
-	store.File
+	file.File
 	d *stalling
 }
 
@@ -87,7 +88,7 @@ const streamPiece = 64 << 10
 func openWindow(t *testing.T, dir string) *window {
 	t.Helper()
 	w := &window{text: strings.Repeat("x", streamPiece-1) + " "}
-	st, err := store.Open(t.Context(), store.Options{Path: dir, Files: &w.disk})
+	st, err := store.Open(t.Context(), store.Options{Path: dir, Disk: &w.disk})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,7 @@ func TestStalledStreams(t *testing.T) {
 // TestStalledBound: at the bound of what waits in memory the agent waits. It can be cancelled, other
 // windows go on, and all of it arrives when the disk answers again.
 func TestStalledBound(t *testing.T) {
-	const most = (store.MaxBacklog + maxQueued) / streamPiece
+	const most = (journal.MaxBacklog + maxQueued) / streamPiece
 	for _, end := range []string{"answers", "close"} {
 		t.Run(end, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "kept")
@@ -245,7 +246,7 @@ func TestStalledBound(t *testing.T) {
 				default:
 				}
 				shown := w.pieces()
-				if shown < store.MaxBacklog*9/10/streamPiece || shown > most {
+				if shown < journal.MaxBacklog*9/10/streamPiece || shown > most {
 					t.Errorf("%d pieces are shown, the bound is %d", shown, most)
 				}
 				if _, err := other.s.Prompt(t.Context(), acp.Text("xxx")); err != nil || other.inLog(t) != 3 {

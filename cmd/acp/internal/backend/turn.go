@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
@@ -127,12 +128,5 @@ func turnEvent(end *store.TurnEnd) store.Event {
 	if err != nil {
 		return store.Event{}
 	}
-	return store.Event{Time: time.Now(), Kind: store.EventTurn, Data: data}
-}
-
-// endInterrupted records that the program was killed in the middle of the last turn of a
-// conversation from the store.
-func (s *Session) endInterrupted() {
-	end := &store.TurnEnd{By: string(transcript.EndedByClient)}
-	s.journal.put(item{turn: end, event: turnEvent(end)})
+	return store.Event{At: time.Now(), Kind: journal.KindEnd, Data: data}
 }

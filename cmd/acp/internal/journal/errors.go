@@ -109,7 +109,10 @@ func (e *DamageError) Records() (n uint64) {
 }
 
 // Error says everything in one line.
-func (e *DamageError) Error() string {
+func (e *DamageError) Error() string { return fmt.Sprintf("journal %s: %s", e.ID, e.Summary()) }
+
+// Summary is Error without the journal.
+func (e *DamageError) Summary() string {
 	var says []string
 	if len(e.Lost) > 0 {
 		var which []string
@@ -126,18 +129,25 @@ func (e *DamageError) Error() string {
 				which = append(which, fmt.Sprintf("%d-%d", r.From, r.To))
 			}
 		}
-		says = append(says, fmt.Sprintf("%d of its records are damaged and left out (%s)", n, strings.Join(which, ", ")))
+		what := "records are"
+		if n == 1 {
+			what = "record is"
+		}
+		says = append(says, fmt.Sprintf("%d %s damaged and left out (%s)", n, what, strings.Join(which, ", ")))
 	}
-	if e.Missing > 0 {
-		says = append(says, fmt.Sprintf("%d records are missing at its end", e.Missing))
+	switch {
+	case e.Missing == 1:
+		says = append(says, "the last record is missing")
+	case e.Missing > 1:
+		says = append(says, fmt.Sprintf("the last %d records are missing", e.Missing))
 	}
 	if e.Cut > 0 {
-		says = append(says, fmt.Sprintf("%d bytes of an unfinished record were removed", e.Cut))
+		says = append(says, "the last record was cut off: its beginning was removed")
 	}
 	if e.Altered {
 		says = append(says, "records were removed or exchanged")
 	}
-	return fmt.Sprintf("journal %s: %s", e.ID, strings.Join(says, "; "))
+	return strings.Join(says, "; ")
 }
 
 // lost notes that records are lost.

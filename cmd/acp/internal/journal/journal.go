@@ -33,12 +33,15 @@ import (
 // Options of a Container. The zero value is ready to use.
 type Options struct {
 	// Trouble is called with an error when something of a journal cannot be written or synced, or not in time, and with
-	// nil when everything is kept again; and with a [*DamageError] when an owner finds damage. Calls for one journal
-	// come one at a time, on goroutines that wait for it. Nil discards them.
+	// nil when everything is kept again. Calls for one journal come one at a time, on goroutines that wait for it. Nil
+	// discards them.
 	Trouble func(id string, err error)
 	// Witness returns the furthest end of a journal that somebody has noted in another place, and false if nobody has.
 	// What is read is compared with it. It may be behind, never ahead. Nil knows nothing.
 	Witness func(ctx context.Context, id string) (Head, bool)
+	// Lazy leaves to the system when what was written reaches the disk, until a journal is released: then records count as
+	// kept when they are written, and only [Writer.Sync], [Writer.Release] and what begins a journal sync them.
+	Lazy bool
 }
 
 // A Backend keeps the bytes of journals. Its methods are safe for concurrent use.
@@ -53,6 +56,12 @@ type Backend interface {
 	// instead; if at is negative it begins at the beginning. An unfinished line at the end is left out. yield keeps the
 	// line. It fails with [ErrNotFound].
 	Scan(ctx context.Context, id string, after uint64, at int64, yield func(line []byte, end int64) bool) error
+	// List calls yield with each journal, in no particular order, until it returns false. Size grows with a journal; that
+	// of one that has not changed is the same.
+	List(ctx context.Context, yield func(id string, size int64) bool) error
+	// Owner reports whether somebody owns a journal, and what the owner says of itself, "" if that is not known. Nobody
+	// owns one that does not exist. It disturbs nobody who owns it or is about to.
+	Owner(ctx context.Context, id string) (who string, owned bool, err error)
 	// Delete removes a journal and all whose ids continue its id behind a dot. It fails with [ErrNotFound].
 	Delete(ctx context.Context, id string) error
 	// Poll is how long a follower waits before it looks for what other processes have written; 0 if there are none.
@@ -190,7 +199,7 @@ func firstCall(id string, first []Draft) (*call, error) {
 // Own owns a journal. It removes an unfinished record at its end, reads the whole journal as [Container.Read] does, and
 // calls fold, unless it is nil, with each record; an error of fold ends it and is returned as it is. It fails with
 // [ErrNotFound], an [*OwnedError], or a [*FormatError] if another version has written it. Damage prevents nobody from
-// owning it: Options.Trouble gets it.
+// owning it: see [Writer.Damage].
 func (c *Container) Own(ctx context.Context, id string, fold func(*Record) error) (*Writer, error) {
 	var foreign error
 	w, err := c.open(ctx, id, c.b.Own, func(w *Writer) error {
@@ -217,7 +226,7 @@ func (c *Container) Own(ctx context.Context, id string, fold func(*Record) error
 		w.at = p.check.end()
 		w.head = w.at
 		if !damage.whole() {
-			c.o.Trouble(id, damage)
+			w.damage = damage
 		}
 		if w.at.Seq > 0 {
 			return nil
@@ -268,7 +277,7 @@ func (c *Container) reserve(id string) error {
 		return ErrClosed
 	}
 	if _, owned := c.owned[id]; owned {
-		return &OwnedError{ID: id, Who: "this program"}
+		return &OwnedError{ID: id, Who: thisProgram}
 	}
 	c.owned[id] = nil
 	return nil
@@ -348,6 +357,37 @@ func (c *Container) Copy(ctx context.Context, from *Container, id string) error 
 	}
 	return nil
 }
+
+// List calls yield with each journal, in no particular order, until it returns false. Size grows with a journal; that of one
+// that has not changed is the same.
+func (c *Container) List(ctx context.Context, yield func(id string, size int64) bool) error {
+	if err := c.b.List(ctx, yield); err != nil {
+		return fmt.Errorf("list journals: %w", err)
+	}
+	return nil
+}
+
+// Owner reports whether somebody owns a journal, in this process or another, and what the owner says of itself, "" if that
+// is not known. Nobody owns one that does not exist.
+func (c *Container) Owner(ctx context.Context, id string) (who string, owned bool, err error) {
+	if err := CheckID(id); err != nil {
+		return "", false, err
+	}
+	c.mu.Lock()
+	_, owned = c.owned[id]
+	c.mu.Unlock()
+	if owned {
+		return thisProgram, true, nil
+	}
+	who, owned, err = c.b.Owner(ctx, id)
+	if err != nil {
+		return "", false, fmt.Errorf("look at journal %s: %w", id, err)
+	}
+	return who, owned, nil
+}
+
+// thisProgram is the owner of a journal that another part of this process owns.
+const thisProgram = "this program"
 
 // Delete removes a journal, even if it is owned, and those whose ids continue its id behind a dot. Their writers fail with
 // [ErrDeleted] from now on, those of other processes when they next write, and followers end with it. It fails with

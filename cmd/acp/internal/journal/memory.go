@@ -80,7 +80,7 @@ func (m *memory) Own(_ context.Context, id string) (Chain, error) {
 	case l == nil:
 		return nil, ErrNotFound
 	case l.owned:
-		return nil, &OwnedError{ID: id, Who: "this program"}
+		return nil, &OwnedError{ID: id, Who: thisProgram}
 	}
 	l.owned = true
 	return l, nil
@@ -119,6 +119,32 @@ func findLine(lines []memoryLine, after uint64) int {
 		return 1
 	})
 	return n
+}
+
+// List implements [Backend].
+func (m *memory) List(_ context.Context, yield func(id string, size int64) bool) error {
+	m.mu.Lock()
+	sizes := make(map[string]int64, len(m.all))
+	for id, l := range m.all {
+		if n := len(l.lines); n > 0 { // otherwise it is being made
+			sizes[id] = int64(l.lines[n-1].seq)
+		}
+	}
+	m.mu.Unlock()
+	for id, size := range sizes {
+		if !yield(id, size) {
+			break
+		}
+	}
+	return nil
+}
+
+// Owner implements [Backend].
+func (m *memory) Owner(_ context.Context, id string) (who string, owned bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.all[id]
+	return "", l != nil && l.owned, nil
 }
 
 // Delete implements [Backend].

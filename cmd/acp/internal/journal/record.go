@@ -233,6 +233,19 @@ func (r *Record) parseOwn() bool {
 	return true
 }
 
+// Next returns the record of a draft that follows another one in a journal, for a [Backend] that has its records in another
+// form.
+func Next(id string, before Head, epoch uint32, d Draft) (Record, error) {
+	c, err := newCall([]Draft{d})
+	if err != nil {
+		return Record{}, err
+	}
+	r := c.records[0]
+	r.Seq, r.From, r.Epoch = before.Seq+1, before.Seq+1, epoch
+	r.Hash = sum(id, before.Hash, r.Seq, epoch, r.Body)
+	return r, nil
+}
+
 // AppendLine appends the line of a record, with its end.
 func AppendLine(b []byte, r *Record) []byte {
 	b = append(b, lineSeq...)

@@ -140,7 +140,7 @@ func (w *Writer) settled() bool {
 // plan sees to it that what is written will be synced.
 func (w *Writer) plan() {
 	switch {
-	case w.at.Seq <= w.safe || w.retry != nil:
+	case w.at.Seq <= w.safe || w.retry != nil || w.c.o.Lazy && len(w.written) == 0:
 	case len(w.written) > 0:
 		w.sync(true)
 	case w.due == nil && w.hurry == nil:
@@ -258,7 +258,7 @@ func (w *Writer) trouble(err error) {
 func (w *Writer) deliver() {
 	for len(w.written) > 0 {
 		c := w.written[0]
-		if c.relied && c.last > w.safe {
+		if c.last > w.safe && (c.relied && !w.c.o.Lazy || len(c.records) == 0) {
 			return
 		}
 		w.written[0] = nil

@@ -39,6 +39,7 @@ type Writer struct {
 
 	mu      sync.Mutex
 	queue   []*call
+	last    bool          // Finish was called
 	waiting int           // bytes that are not kept yet
 	room    chan struct{} // closed when something is kept; nil if nobody waits for that
 	head    Head          // of what is kept
@@ -48,20 +49,26 @@ type Writer struct {
 
 	telling sync.Mutex // held while trouble is reported
 
-	// Only run uses the rest, and what makes the writer before that.
-	at      Head          // of what is written
-	written []*call       // and not kept yet
-	safe    uint64        // the last record that is synced
-	dirty   time.Time     // of the first write since the last sync began
-	hurry   chan struct{} // closed when somebody waits for the sync under way; nil if there is none
-	due     *time.Timer   // for the sync of what nobody waits for, or nil
-	retry   *time.Timer   // until what has failed is tried again, or nil
-	pause   time.Duration
-	failed  bool // the last sync
+	damage *DamageError // that its owner has found
 
-	unsynced bool // files cannot be synced here, which was reported
+	// Only run uses the rest, and what makes the writer before that.
+	at      Head        // of what is written
+	written []*call     // and not kept yet
+	retry   *time.Timer // until what has failed is tried again, or nil
+	pause   time.Duration
+	syncing
 
 	wrote atomic.Uint64 // at.Seq
+}
+
+// syncing is what run knows of the syncs of a journal.
+type syncing struct {
+	safe     uint64        // the last record that is synced
+	dirty    time.Time     // of the first write since the last sync began
+	hurry    chan struct{} // closed when somebody waits for the sync under way; nil if there is none
+	due      *time.Timer   // for the sync of what nobody waits for, or nil
+	failed   bool          // the last one
+	unsynced bool          // files cannot be synced here, which was reported
 }
 
 // A syncEnd is the end of a sync that has made everything safe up to a record, unless it failed.
@@ -135,6 +142,9 @@ func (w *Writer) use(chain Chain) {
 	w.chain, w.epoch = chain, max(chain.Epoch(), 1)
 }
 
+// Damage returns what of the journal was damaged when [Container.Own] opened it, or nil.
+func (w *Writer) Damage() *DamageError { return w.damage }
+
 // Head returns the last record that is kept.
 func (w *Writer) Head() Head {
 	w.mu.Lock()
@@ -175,7 +185,7 @@ func (w *Writer) enqueue(c *call) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	limit := MaxBacklog
-	if c.relied {
+	if c.relied || w.last {
 		limit *= 2
 	}
 	switch {
@@ -203,7 +213,7 @@ func (w *Writer) signal() {
 func (w *Writer) Room(ctx context.Context) error {
 	for {
 		w.mu.Lock()
-		err, full := w.err, w.waiting >= MaxBacklog
+		err, full := w.err, w.waiting >= MaxBacklog && !w.last
 		if w.room == nil {
 			w.room = make(chan struct{})
 		}
@@ -219,6 +229,25 @@ func (w *Writer) Room(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Finish announces that [Writer.Release] follows: from now on Append has twice the room for records of all kinds, and Room
+// waits no longer, so that the caller can end while the disk does not answer.
+func (w *Writer) Finish() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = true
+	if w.room != nil {
+		close(w.room)
+		w.room = nil
+	}
+}
+
+// Finished reports whether [Writer.Finish] was called.
+func (w *Writer) Finished() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
 }
 
 // Sync waits until everything that was appended is kept and survives a loss of power. It returns the error of ctx, or

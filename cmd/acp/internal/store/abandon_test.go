@@ -12,12 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 	"github.com/goacp/acp/transcript"
 )
 
 // A stalledReads is a file system that does not answer readers while stall is not nil.
 type stalledReads struct {
-	System
+	file.System
 	mu    sync.Mutex
 	stall chan struct{}
 }
@@ -42,9 +43,9 @@ func (f *stalledReads) ReadDir(name string) ([]fs.DirEntry, error) {
 	return f.System.ReadDir(name)
 }
 
-func (f *stalledReads) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+func (f *stalledReads) Open(name string, flag int) (file.File, error) {
 	f.wait()
-	return f.System.OpenFile(name, flag, perm)
+	return f.System.Open(name, flag)
 }
 
 // found returns an error that is not ErrNotFound.
@@ -61,7 +62,7 @@ func TestAbandon(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kept")
 	synctest.Test(t, func(t *testing.T) {
 		disk := new(stalledReads)
-		s := openWith(t, Options{Path: dir, Normal: true, Files: disk})
+		s := openWith(t, Options{Path: dir, Normal: true, Disk: disk})
 		defer s.Close()
 		id := write(t, s, Session{Key: Key{"a", "s"}}, chunk("agent", "m", "word"))
 		doomed := write(t, s, Session{Key: Key{"a", "doomed"}}, chunk("agent", "m", "word"))
@@ -85,7 +86,7 @@ func TestAbandon(t *testing.T) {
 				return nil
 			},
 			"Open": func(ctx context.Context) error {
-				s, err := Open(ctx, Options{Path: dir, Normal: true, Files: disk})
+				s, err := Open(ctx, Options{Path: dir, Normal: true, Disk: disk})
 				if err == nil {
 					err = s.Close()
 				}
@@ -135,7 +136,7 @@ func TestNoTurnLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kept")
 	synctest.Test(t, func(t *testing.T) {
 		disk := new(stalledReads)
-		s := openWith(t, Options{Path: dir, Normal: true, Files: disk})
+		s := openWith(t, Options{Path: dir, Normal: true, Disk: disk})
 		defer s.Close()
 		id := write(t, s, Session{Key: key}, chunk("agent", "m", "word"))
 		stall := make(chan struct{})
@@ -176,12 +177,47 @@ func TestNoTurnLeft(t *testing.T) {
 	})
 }
 
+// A counting is a disk that counts the files that are open.
+type counting struct {
+	file.System
+	mu   sync.Mutex
+	open int
+}
+
+type countedFile struct {
+	file.File
+	c *counting
+}
+
+func (c *counting) Open(name string, flag int) (file.File, error) {
+	f, err := c.System.Open(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open++
+	return &countedFile{f, c}, nil
+}
+
+func (c *counting) Lock(f file.File, exclusive bool) (bool, error) {
+	return c.System.Lock(f.(*countedFile).File, exclusive)
+}
+
+func (f *countedFile) Close() error {
+	f.c.mu.Lock()
+	f.c.open--
+	f.c.mu.Unlock()
+	return f.File.Close()
+}
+
 // TestEventsEndEarly: a loop over events that ends early, or whose context is done in the middle of it,
 // leaves no file open and no goroutine behind.
 func TestEventsEndEarly(t *testing.T) {
 	files := new(counting)
-	s := openWith(t, Options{Path: t.TempDir(), Normal: true, Files: files})
-	id := write(t, s, Session{Key: key}, slices.Repeat([]Event{chunk("agent", "m", "word")}, 3*readStep)...)
+	s := openWith(t, Options{Path: t.TempDir(), Normal: true, Disk: files})
+	const many = 3000
+	id := write(t, s, Session{Key: key}, slices.Repeat([]Event{chunk("agent", "m", "word")}, many)...)
 	for name, stop := range map[string]func(context.CancelFunc) (more bool){
 		"break":   func(context.CancelFunc) bool { return false },
 		"context": func(cancel context.CancelFunc) bool { cancel(); return true },
@@ -195,7 +231,7 @@ func TestEventsEndEarly(t *testing.T) {
 				break
 			}
 		}
-		if want := name == "context"; errors.Is(last, context.Canceled) != want || n > readStep {
+		if want := name == "context"; errors.Is(last, context.Canceled) != want || n > many/2 {
 			t.Errorf("%s: %d events, %v", name, n, last)
 		}
 		if name == "context" { // else they are closed when the loop ends
@@ -254,7 +290,7 @@ func TestIndexMadeAnew(t *testing.T) {
 			defer tx.Rollback()
 			return run(`PRAGMA busy_timeout = 0`, insert)(ctx, db)
 		}, false},
-		"table gone":       {run(`DROP TABLE part`, `SELECT * FROM part`), true},
+		"table gone":       {run(`DROP TABLE chunk`, `SELECT * FROM chunk`), true},
 		"column gone":      {run(`ALTER TABLE session RENAME COLUMN turns TO x`, `SELECT turns FROM session`), true},
 		"contradicts":      {run(`INSERT INTO session SELECT * FROM session`), true},
 		"value of no type": {func(context.Context, *sql.DB) error { return errIndexBroken }, true},

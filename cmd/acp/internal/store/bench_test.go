@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 // many makes logs of sessions of ten messages of 40 words each, of a vocabulary of 24 words; one
@@ -18,20 +20,23 @@ func many(b *testing.B, dir string, sessions int) {
 	at := time.Unix(1_700_000_000, 0)
 	for i := range sessions {
 		id := namedID("bench", fmt.Sprint(i))
-		f, err := os.OpenFile(filepath.Join(dir, logName(id, 1)), os.O_WRONLY|os.O_CREATE, 0o600)
+		f, err := os.OpenFile(filepath.Join(dir, id+".jsonl"), os.O_WRONLY|os.O_CREATE, 0o600)
 		if err != nil {
 			b.Fatal(err)
 		}
 		w := bufio.NewWriter(f)
-		seq, prev := int64(0), root(id, 1)
+		var last journal.Head
 		var line []byte
 		put := func(e Event) {
-			seq++
-			e.Time = at.Add(time.Duration(i*100+int(seq)) * time.Second)
-			line, prev = appendLine(line[:0], &e, seq, 1, prev)
+			e.At = at.Add(time.Duration(i*100+int(last.Seq)) * time.Second)
+			r, err := journal.Next(id, last, 1, e)
+			if err != nil {
+				b.Fatal(err)
+			}
+			line, last = journal.AppendLine(line[:0], &r), journal.Head{Seq: r.Seq, Hash: r.Hash}
 			_, _ = w.Write(line)
 		}
-		put(sessionEvent(attributesOf(Session{Key: Key{"bench", fmt.Sprint("session-", i)}, Cwd: "/p", Title: fmt.Sprint("Session ", i), Protocol: 2})))
+		put(sessionEvent(Session{Key: Key{"bench", fmt.Sprint("session-", i)}, Cwd: "/p", Title: fmt.Sprint("Session ", i), Protocol: 2}))
 		for m := range 10 {
 			text := ""
 			for range 40 {
@@ -42,7 +47,7 @@ func many(b *testing.B, dir string, sessions int) {
 			}
 			put(chunk([]string{"user", "agent"}[m%2], fmt.Sprint("m", m), text))
 		}
-		put(Event{Kind: EventTurn})
+		put(Event{Kind: journal.KindEnd})
 		if err := w.Flush(); err != nil {
 			b.Fatal(err)
 		}
@@ -124,7 +129,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 	for b.Loop() {
 		n := 0
-		if _, err := s.read(b.Context(), rec.Conversation(), func(*Event) bool { n++; return true }); err != nil || n != 10_001 {
+		if _, err := s.read(b.Context(), rec.Conversation(), func(*journal.Record) bool { n++; return true }); err != nil || n != 10_001 {
 			b.Fatal(n, err)
 		}
 	}

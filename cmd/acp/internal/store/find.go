@@ -174,7 +174,10 @@ func (s *Store) delete(ctx context.Context, conversation string) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		err := s.removeLogs(id)
+		err := ErrNotFound
+		if validID(id) {
+			err = known(s.journals.Delete(ctx, id))
+		}
 		if id != conversation && errors.Is(err, ErrNotFound) {
 			continue
 		}

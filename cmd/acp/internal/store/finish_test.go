@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 // TestFinish: at the bound, with a disk that does not answer, Append waits until Finish is called. Then
@@ -15,13 +17,13 @@ func TestFinish(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kept")
 	synctest.Test(t, func(t *testing.T) {
 		disk := new(faults)
-		s := openWith(t, Options{Path: dir, Normal: true, Files: disk})
+		s := openWith(t, Options{Path: dir, Normal: true, Disk: disk})
 		defer s.Close()
 		stall := make(chan struct{})
 		disk.set(nil, stall)
 		rec := s.Record(Session{Key: key}, RecordOptions{})
 		e := chunk("agent", "m", strings.Repeat("x", 1<<20))
-		const fit, beyond = 2 * MaxBacklog >> 20, 10
+		const fit, beyond = 2 * journal.MaxBacklog >> 20, 10
 		appended := make(chan struct{})
 		go func() {
 			defer close(appended)
@@ -38,10 +40,10 @@ func TestFinish(t *testing.T) {
 		rec.Finish()
 		<-appended
 		rec.mu.Lock()
-		lost, bytes := rec.lost, rec.bytes
+		lost, waiting := rec.lost, rec.waiting
 		rec.mu.Unlock()
-		if lost < beyond || lost > beyond+1 || bytes > 2*MaxBacklog+2<<20 {
-			t.Errorf("%d events lost, %d bytes kept", lost, bytes)
+		if lost < beyond || lost > beyond+1 || waiting > fit {
+			t.Errorf("%d events lost, %d kept", lost, waiting)
 		}
 		if err := rec.Close(); !errors.Is(err, ErrUnsaved) {
 			t.Errorf("Close: %v", err)

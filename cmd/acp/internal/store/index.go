@@ -27,7 +27,7 @@ const (
 	// indexID marks the file as an index: "acpI"; indexVersion is its version. An index of an
 	// earlier version is rebuilt.
 	indexID      = 0x61637049
-	indexVersion = 4
+	indexVersion = 5
 )
 
 const indexSchema = `
@@ -48,23 +48,17 @@ CREATE TABLE session (
 	open     INTEGER NOT NULL, -- whether the last turn has no end
 	parent   TEXT    NOT NULL, -- a conversation, or nothing
 	by       TEXT    NOT NULL,
-	chunks   INTEGER NOT NULL  -- of text: the last one's number
+	chunks   INTEGER NOT NULL, -- of text: the last one's number
+	size     INTEGER NOT NULL, -- of the journal, up to which it was read; -1 if not to its end
+	seq      INTEGER NOT NULL, -- of the last record that was read
+	hash     BLOB    NOT NULL, -- and its hash
+	last     INTEGER NOT NULL, -- seq of the last record that was ever read
+	witness  BLOB    NOT NULL  -- and its hash
 );
 CREATE INDEX session_updated ON session (updated);
 CREATE INDEX session_sid ON session (sid);
 CREATE INDEX session_earlier ON session (agent) WHERE earlier <> '';
 CREATE INDEX session_parent ON session (parent) WHERE parent <> '';
-CREATE TABLE part ( -- how far a log was read
-	session INTEGER NOT NULL,
-	n       INTEGER NOT NULL,
-	size    INTEGER NOT NULL, -- of the log
-	offset  INTEGER NOT NULL, -- of the next record
-	seq     INTEGER NOT NULL,
-	hash    BLOB    NOT NULL,
-	last    INTEGER NOT NULL, -- seq of the last record that was ever read
-	witness BLOB    NOT NULL, -- and its hash
-	PRIMARY KEY (session, n)
-) WITHOUT ROWID;
 CREATE TABLE chunk ( -- a piece of the text of a session: id is its number << 24 and the piece's, of which 0 is the title
 	id   INTEGER PRIMARY KEY,
 	last TEXT NOT NULL, -- the message it ends with

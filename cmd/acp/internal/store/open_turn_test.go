@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 // TestOpen: a conversation is open from what the user says to the end of the last turn, or until the agent
@@ -15,11 +16,11 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Event{Kind: EventUpdate, Data: data}
+		return Event{Kind: KindOf(data), Data: data}
 	}
 	text := &acpv2.TextContent{Text: "x"}
 	asked := update(&acpv2.UserMessageChunk{MessageID: "1", Content: text})
-	end := func(data string) Event { return Event{Kind: EventTurn, Data: json.RawMessage(data)} }
+	end := func(data string) Event { return Event{Kind: journal.KindEnd, Data: json.RawMessage(data)} }
 	for name, tt := range map[string]struct {
 		events []Event
 		open   bool
@@ -31,7 +32,7 @@ func TestOpen(t *testing.T) {
 		"said after it": {[]Event{asked, end(`null`), update(&acpv2.AgentMessageChunk{MessageID: "2", Content: text})}, false},
 		"idle":          {[]Event{asked, update(&acpv2.IdleStateUpdate{StopReason: acpv2.StopReasonEndTurn})}, false},
 		"running":       {[]Event{asked, update(&acpv2.RunningStateUpdate{})}, true},
-		"begun anew":    {[]Event{asked, {Kind: EventReset}}, false},
+		"begun anew":    {[]Event{asked, {Kind: journal.KindReset}}, false},
 		"history": {[]Event{update(&acpv2.UserMessageChunk{MessageID: "1", Content: text,
 			Meta: json.RawMessage(`{"github.com/goacp/acp":{"history":"0123456789abcdef"}}`)})}, false},
 	} {

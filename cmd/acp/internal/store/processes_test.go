@@ -3,13 +3,16 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -31,15 +34,19 @@ func writeShared(dir, conversation, name string) error {
 		return err
 	}
 	for n := range sharedRounds {
-		rec := s.Record(Session{Conversation: conversation, Key: key}, RecordOptions{})
-		rec.Append(Event{Kind: EventTurn, Ref: fmt.Sprintf("%s%d", name, n), Data: []byte(`{}`)})
+		was, err := s.Resume(ctx, conversation, RecordOptions{}, func(*transcript.Snapshot) bool { return false })
+		for ; errors.As(err, new(*journal.OwnedError)); was, err = s.Resume(ctx, conversation, RecordOptions{}, func(*transcript.Snapshot) bool { return false }) {
+			time.Sleep(time.Millisecond) // the other one has it
+		}
+		if err != nil {
+			return err
+		}
+		rec := was.Recorder
+		rec.Append(Event{Kind: journal.KindEnd, Data: fmt.Appendf(nil, `{"said":"%s%d"}`, name, n)})
 		if found, err := s.List(ctx, Query{Text: "seed"}); err != nil || len(found) != 1 {
 			return fmt.Errorf("%d found, %v", len(found), err)
 		}
-		rec.mu.Lock()
-		behind := rec.behind // on a busy machine Append returns before it is written
-		rec.mu.Unlock()
-		if is, err := s.Writing(ctx, conversation); err != nil || !is && !behind {
+		if is, err := s.Writing(ctx, conversation); err != nil || !is {
 			return fmt.Errorf("written: %v, %v", is, err)
 		}
 		if err := rec.Close(); err != nil {
@@ -91,15 +98,15 @@ func TestProcesses(t *testing.T) {
 	var want, got []string
 	for _, name := range names {
 		for n := range sharedRounds {
-			want = append(want, fmt.Sprintf("%s%d", name, n))
+			want = append(want, fmt.Sprintf(`{"said":"%s%d"}`, name, n))
 		}
 	}
 	for e, err := range s.Events(t.Context(), id) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Kind == EventTurn {
-			got = append(got, e.Ref)
+		if e.Kind == journal.KindEnd {
+			got = append(got, string(e.Data))
 		}
 	}
 	slices.Sort(want)

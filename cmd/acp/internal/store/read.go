@@ -1,166 +1,66 @@
 package store
 
 import (
-	"bytes"
-	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
-	"io/fs"
 	"iter"
-	"slices"
-	"sort"
-	"strings"
-	"sync"
 
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/transcript"
 )
 
-// readStep is how many records are read between two checks whether reading must end.
-const readStep = 1024
-
-const (
-	// statters is how many goroutines ask for the sizes of logs, and how many logs each asks for at
-	// least.
-	statters   = 4
-	statAtOnce = 256
-)
-
-// A part is a file of a conversation.
-type part struct {
-	n    int
-	size int64
-}
-
-// conversations returns the parts of all conversations, in order. It asks the system for the sizes
-// of several at once: if there are many files, that takes most of the time of a list.
-func (s *Store) conversations() (map[string][]part, error) {
-	list, err := s.files.ReadDir(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]namedPart, 0, len(list))
-	for _, e := range list {
-		if id, n, ok := parseName(e.Name()); ok {
-			names = append(names, namedPart{id, part{n: n}, e})
-		}
-	}
-	var group sync.WaitGroup
-	for some := range slices.Chunk(names, max(len(names)/statters+1, statAtOnce)) {
-		group.Go(func() {
-			for i := range some {
-				info, err := some[i].entry.Info()
-				if err != nil || !info.Mode().IsRegular() {
-					some[i].part.n = 0 // deleted meanwhile, or not a log
-					continue
-				}
-				some[i].part.size = info.Size()
-			}
-		})
-	}
-	group.Wait()
-	names = slices.DeleteFunc(names, func(p namedPart) bool { return p.part.n == 0 })
-	sort.Slice(names, func(i, j int) bool {
-		a, b := names[i], names[j]
-		return cmp.Or(strings.Compare(a.id, b.id), cmp.Compare(a.part.n, b.part.n)) < 0
-	})
-	all := make(map[string][]part, len(names))
-	parts := make([]part, len(names))
-	for begin := 0; begin < len(names); {
-		end := begin
-		for ; end < len(names) && names[end].id == names[begin].id; end++ {
-			parts[end] = names[end].part
-		}
-		all[names[begin].id] = parts[begin:end:end]
-		begin = end
-	}
-	return all, nil
-}
-
-// A namedPart is a file in the directory of the logs.
-type namedPart struct {
-	id    string
-	part  part
-	entry fs.DirEntry
-}
-
-// parts returns those of one conversation.
-func (s *Store) parts(id string) (parts []part, err error) {
+// read calls f with all records of a conversation, which f must not modify. If f returns false, reading ends. What of it is
+// damaged is left out.
+func (s *Store) read(ctx context.Context, id string, f func(*journal.Record) bool) (*journal.DamageError, error) {
 	if !validID(id) {
 		return nil, ErrNotFound
 	}
-	last, err := lastPart(s.files, s.dir, id)
-	if err != nil {
-		return nil, err
+	err := s.journals.Read(ctx, id, 0, func(r *journal.Record) error {
+		if !f(r) {
+			return errEnough
+		}
+		return nil
+	})
+	damage, ok := errors.AsType[*journal.DamageError](err)
+	if ok || errors.Is(err, errEnough) {
+		err = nil
 	}
-	for n := 1; n <= last; n++ {
-		parts = append(parts, part{n: n})
-	}
-	if len(parts) == 0 {
-		return nil, ErrNotFound
-	}
-	return parts, nil
+	return damage, known(err)
 }
 
-// read calls f with all records of a conversation: those of each part in order, and parts that were
-// written at the same time by the times of their records. Data is valid during the call only. If f
-// returns false, reading ends.
-func (s *Store) read(ctx context.Context, id string, f func(*Event) bool) (damage *Damage, err error) {
-	return s.readKnown(ctx, id, nil, f)
+// errEnough ends reading.
+var errEnough = errors.New("enough was read")
+
+// known makes an error of the journals one of the store.
+func known(err error) error {
+	if errors.Is(err, journal.ErrNotFound) {
+		return ErrNotFound
+	}
+	return err
 }
 
-// readKnown is read for a conversation of which something is known.
-func (s *Store) readKnown(ctx context.Context, id string, known map[int]witness, f func(*Event) bool) (damage *Damage, err error) {
-	parts, err := s.parts(id)
-	if err != nil {
-		return nil, err
-	}
-	m := merge{store: s, id: id, damage: new(Damage), known: known, step: scanBuffer}
-	if len(parts) > maxOpenParts {
-		m.step = scanStep
-	}
-	defer m.close()
-	there := 0
-	for _, p := range parts {
-		switch err := m.add(p.n); {
-		case errors.Is(err, fs.ErrNotExist): // a part that was removed
-		case err != nil:
-			return nil, err
-		default:
-			there++
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-	}
-	if there == 0 {
-		return nil, ErrNotFound
-	}
-	for n := 1; len(m.sources) > 0; n++ {
-		if n%readStep == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		next := m.next()
-		if !f(&next.rec.Event) {
-			return m.damage, nil
-		}
-		if err := m.advance(next); err != nil {
-			return nil, err
-		}
-	}
-	return m.damage, ctx.Err()
-}
-
-// Events iterates over the events of a conversation in order. A conversation that does not exist
-// has none. Damaged records are left out: [Store.Snapshot] reports them. When ctx is done the
-// iteration ends with its error, even while the disk does not answer. An error is the last thing it
-// yields.
+// Events iterates over the events of a conversation in order. A conversation that does not exist has none. Damaged records
+// are left out: [Store.Snapshot] reports them. When ctx is done the iteration ends with its error, even while the disk does
+// not answer. An error is the last thing it yields.
 func (s *Store) Events(ctx context.Context, id string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		reading, cancel := context.WithCancel(ctx)
 		events := make(chan Event) // closed when the reader has ended
 		done, err := begin(reading, s, func() (struct{}, error) {
 			defer close(events)
-			return struct{}{}, s.sendEvents(reading, id, events)
+			_, err := s.read(reading, id, func(r *journal.Record) bool {
+				if r.Kind == journal.KindSession {
+					return true
+				}
+				select {
+				case events <- Event{Kind: r.Kind, At: r.At, Data: r.Data}:
+					return true
+				case <-reading.Done():
+					return false
+				}
+			})
+			return struct{}{}, errors.Join(err, reading.Err())
 		})
 		if err != nil {
 			cancel()
@@ -199,69 +99,119 @@ func (s *Store) Events(ctx context.Context, id string) iter.Seq2[Event, error] {
 	}
 }
 
-// sendEvents reads a conversation for Events.
-func (s *Store) sendEvents(ctx context.Context, id string, events chan<- Event) error {
-	_, err := s.read(ctx, id, func(e *Event) bool {
-		if e.Kind == eventSession {
-			return true
-		}
-		own := *e
-		own.Data = bytes.Clone(e.Data)
-		select {
-		case events <- own:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	})
-	if err == nil {
-		err = ctx.Err()
-	}
-	return err
-}
-
-// Snapshot returns the conversation that the events of a log make, within the bounds of cfg, and
-// what of it is damaged; nil means nothing. Events of the wrong form are left out. If there is no
-// conversation, the error is [ErrNotFound].
+// Snapshot returns the conversation that the events of a journal make, within the bounds of cfg, and what of it is damaged;
+// nil means nothing. Events of the wrong form are left out. If there is no conversation, the error is [ErrNotFound].
 //
-// Permissions that were never answered have no outcome. A turn that was cut off leaves the session
-// as busy as it was then.
-func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) (*transcript.Snapshot, *Damage, error) {
-	type folded struct {
-		snapshot *transcript.Snapshot
-		damage   *Damage
-	}
-	r, err := abandon(ctx, s, func() (folded, error) {
-		t, damage, err := s.snapshot(ctx, id, cfg)
-		return folded{t, damage}, err
-	})
-	return r.snapshot, r.damage, wrap("read session", err)
-}
-
-// snapshot is Snapshot for callers that wait for the files.
-func (s *Store) snapshot(ctx context.Context, id string, cfg transcript.Config) (*transcript.Snapshot, *Damage, error) {
+// Permissions that were never answered have no outcome. A turn that was cut off leaves the session as busy as it was then.
+func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) (*transcript.Snapshot, *journal.DamageError, error) {
 	f := newFolder(cfg)
-	// Read first, since the log may grow meanwhile.
-	known := s.witnesses(ctx, id)
-	damage, err := s.readKnown(ctx, id, known, func(e *Event) bool {
-		f.apply(e)
-		return true
+	damage, err := abandon(ctx, s, func() (*journal.DamageError, error) {
+		return s.read(ctx, id, func(r *journal.Record) bool {
+			f.apply(r)
+			return true
+		})
 	})
 	if err != nil {
-		return nil, nil, err
-	}
-	if len(damage.Lost) == 0 && damage.Missing == 0 && !damage.CutOff && !damage.Altered {
-		damage = nil
+		return nil, nil, wrap("read session", err)
 	}
 	return f.conversation.Snapshot(), damage, nil
 }
 
-// state reads what is known of a conversation from its log.
+// state reads what is known of a conversation from its journal.
 func (s *Store) state(ctx context.Context, id string) (Session, error) {
 	st := state{Session: Session{Conversation: id}}
-	_, err := s.read(ctx, id, func(e *Event) bool {
-		st.apply(e)
+	_, err := s.read(ctx, id, func(r *journal.Record) bool {
+		st.apply(r)
 		return true
 	})
 	return st.Session, err
+}
+
+// A Resumed is a conversation that a process continues: see [Store.Resume].
+type Resumed struct {
+	Recorder *Recorder
+	Snapshot *transcript.Snapshot
+	// Damage says what of the conversation is damaged; nil means nothing.
+	Damage *journal.DamageError
+}
+
+// Resume owns a conversation for a caller that continues it, and returns it within [Bounds]. If inTurn reports that the last
+// turn has no end, its program was killed, and Resume records that the turn was interrupted. It fails with [ErrNotFound], or
+// a [*journal.OwnedError] that says who has the conversation.
+func (s *Store) Resume(ctx context.Context, id string, o RecordOptions, inTurn func(*transcript.Snapshot) bool) (Resumed, error) {
+	done, err := begin(ctx, s, func() (Resumed, error) { return s.resume(ctx, id, o, inTurn) })
+	if err != nil {
+		return Resumed{}, wrap("continue session", err)
+	}
+	select {
+	case r := <-done:
+		return r.v, wrap("continue session", r.err)
+	case <-ctx.Done():
+	}
+	go func() { // a disk that does not answer may do so later
+		if r := <-done; r.err == nil {
+			_ = r.v.Recorder.Close() // nothing was appended that the next one would not append
+		}
+	}()
+	return Resumed{}, wrap("continue session", ctx.Err())
+}
+
+// resume is Resume for a caller that waits for the disk.
+func (s *Store) resume(ctx context.Context, id string, o RecordOptions, inTurn func(*transcript.Snapshot) bool) (Resumed, error) {
+	if !validID(id) {
+		return Resumed{}, ErrNotFound
+	}
+	f, st := newFolder(Bounds()), state{Session: Session{Conversation: id}}
+	w, err := s.journals.Own(ctx, id, func(r *journal.Record) error {
+		f.apply(r)
+		st.apply(r)
+		return nil
+	})
+	if err != nil {
+		return Resumed{}, known(err)
+	}
+	rec := s.Record(st.Session, o)
+	rec.id, rec.session.Conversation, rec.w = id, id, w
+	s.register(rec)
+	r := Resumed{Recorder: rec, Snapshot: f.conversation.Snapshot(), Damage: w.Damage()}
+	if inTurn(r.Snapshot) {
+		data, err := json.Marshal(TurnEnd{By: string(transcript.EndedByClient)})
+		if err != nil {
+			return Resumed{}, errors.Join(err, rec.Close())
+		}
+		rec.Append(Event{Kind: journal.KindEnd, Data: data})
+		r.Snapshot = Interrupted(r.Snapshot)
+	}
+	return r, nil
+}
+
+// Interrupted returns a conversation in the state after its program was killed in the middle of its turn.
+func Interrupted(t *transcript.Snapshot) *transcript.Snapshot {
+	c := t.Continue(Bounds())
+	(&TurnEnd{By: string(transcript.EndedByClient)}).Apply(c)
+	return c.Snapshot()
+}
+
+// Writing reports whether a running process, which may be this one, is writing a conversation: it has appended to it or
+// resumed it, and has not closed its [Recorder]. Writers are not disturbed. A conversation that does not exist is not being
+// written. An error means that it is not known, as where files cannot be locked.
+func (s *Store) Writing(ctx context.Context, conversation string) (bool, error) {
+	is, err := abandon(ctx, s, func() (bool, error) {
+		if !validID(conversation) {
+			return false, nil
+		}
+		_, owned, err := s.journals.Owner(ctx, conversation)
+		return owned, err
+	})
+	return is, wrap("read session", err)
+}
+
+// IsInterrupted reports whether the program of a conversation was killed in the middle of its last turn: the turn is open,
+// and no running process writes the conversation. It returns false if that is not known.
+func (s *Store) IsInterrupted(ctx context.Context, v Session) bool {
+	if !v.Open {
+		return false
+	}
+	busy, err := s.Writing(ctx, v.Conversation)
+	return !busy && err == nil
 }

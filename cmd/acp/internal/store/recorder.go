@@ -7,551 +7,305 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 const (
-	// appendWait bounds how long Append waits until its events are written, unless the store was
-	// opened with another bound.
+	// appendWait bounds how long Append waits until its events are kept, unless the store was opened with another bound.
 	appendWait = 100 * time.Millisecond
 	// killedWait bounds the last attempt to write of a recorder that was killed.
 	killedWait = 100 * time.Millisecond
-	// stallAfter is how long a write may take before that is reported.
-	stallAfter = 2 * time.Second
-	// syncAfter is the time from a write to the beginning of its sync.
-	syncAfter = 100 * time.Millisecond
-	// maxSyncs bounds the attempts to sync while they fail, until something else is written.
-	maxSyncs = 20
-	// Pauses between attempts to write.
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 5 * time.Second
 	// closeAfter bounds Close.
 	closeAfter = 5 * time.Second
-	// maxWrite bounds what is written at once, in bytes; a single event may be larger.
-	maxWrite = 4 << 20
-	// eventBytes is what an event counts in addition to its data.
-	eventBytes = 256
 )
-
-// MaxBacklog bounds, in bytes, what a [Recorder] keeps in memory while it cannot be written. A
-// single call of Append may exceed it, and after [Recorder.Finish] it doubles.
-const MaxBacklog = 64 << 20
 
 // RecordOptions say how a conversation is recorded.
 type RecordOptions struct {
-	// Trouble is called with an error when something cannot be written, or not in time, and with
-	// nil when everything is written again. Calls come one at a time. Nil discards them.
-	Trouble func(error)
-	// Killed ends all waiting when it is closed: for room, for writes, and for what remains when
-	// the recorder is closed, which is tried only once more. Nil is never closed.
+	// Trouble is called with the conversation and an error when something cannot be written, or not in time, and with nil
+	// when everything is written again. Calls come one at a time. Nil discards them.
+	Trouble func(conversation string, err error)
+	// Killed ends all waiting when it is closed: for room, for writes, and for what remains when the recorder is closed,
+	// which is tried only once more. Nil is never closed.
 	Killed <-chan struct{}
 }
 
-// A Recorder writes one conversation, in the background. Events are written at once, and the system
-// has them when Append returns: they survive the end of this process. If the disk fails or does not
-// answer, Append returns all the same; the rest stays in memory, up to [MaxBacklog], and is tried
-// again until it is written. The methods may be called from any goroutine. Close it when done with
-// it.
+// A Recorder writes one conversation, in the background, and owns its journal for as long. If the disk fails or does not
+// answer, Append returns all the same; the rest stays in memory, up to [journal.MaxBacklog], and is tried again until it is
+// written. The methods may be called from any goroutine. Close it when done with it.
 type Recorder struct {
 	store *Store
 	id    string
 	o     RecordOptions
 
-	mu      sync.Mutex
-	session Session // as of the last Put
-	fresh   bool    // session is to be written before the next event
-	queue   []Event
-	bytes   int           // of queue and of what is being written
-	working bool          // the writer runs
-	idle    chan struct{} // closed when everything is written; nil if nothing waits for that
-	room    chan struct{} // closed when something is written; nil if nothing waits for that
-	settled chan struct{} // closed when the writer or the syncer is idle; nil if nothing waits for that
-	behind  bool          // Append does not wait for the queue
-	told    bool          // Trouble was reported, and has not ended
-	ending  bool          // Append no longer waits for room
-	closed  bool
-	hurry   chan struct{} // closed with closed: no retry waits any longer
-	lost    int           // events that were given up since closing began
-	syncing bool          // the syncer runs
-	dirty   bool          // something was written since the last sync began
-	safe    int64         // up to where the log survives a loss of power
-	size    int64         // of what is written of the log
-
-	telling sync.Mutex    // held while Trouble is called
-	log     *logFile      // of the writer
-	ready   chan struct{} // closed when the log was released; nil before Close and after that
+	mu       sync.Mutex
+	session  Session         // as of the last Put
+	w        *journal.Writer // nil before the first Append
+	waiting  int             // events that are not kept
+	behind   bool            // Append does not wait
+	troubled chan struct{}   // closed while there is trouble
+	closed   bool
+	lost     int // events that were given up
 }
 
-// Record returns the recorder of a conversation: the one that session names, or else a new one with
-// an id of its own. Nothing is on the disk before the first call of Append. Several recorders, in
-// any processes, may write one conversation at the same time: each has a file of its own, and
-// readers merge them by the times of their events.
+// Record returns the recorder of a new conversation, with an id of its own. Nothing is on the disk before the first call of
+// Append. [Store.Resume] returns that of an existing one.
 func (s *Store) Record(session Session, o RecordOptions) *Recorder {
-	if session.Conversation == "" {
-		session.Conversation = newID()
+	session.Conversation = newID()
+	return &Recorder{store: s, id: session.Conversation, o: o, session: session, troubled: make(chan struct{})}
+}
+
+// register has trouble with a journal reported to a recorder, until that is closed.
+func (s *Store) register(r *Recorder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recorders[r.id] = r
+}
+
+// trouble passes on what the journals say.
+func (s *Store) trouble(id string, err error) {
+	s.mu.Lock()
+	r := s.recorders[id]
+	s.mu.Unlock()
+	if r != nil {
+		r.trouble(err)
 	}
-	return &Recorder{store: s, id: session.Conversation, o: o, session: session, fresh: true, hurry: make(chan struct{})}
 }
 
 // Conversation returns the id of the conversation.
 func (r *Recorder) Conversation() string { return r.id }
 
-// Put changes what is known of the conversation apart from its events. That is written with the
-// next event, or at once if anything was appended before.
+// Put changes what is known of the conversation apart from its events. That is written with the next event, or at once if
+// anything was appended before.
 func (r *Recorder) Put(v Session) {
 	v.Conversation = r.id
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.fresh {
-		r.session = v
-		return
-	}
-	if same(r.session, v) {
-		return
-	}
+	same := same(r.session, v)
 	r.session = v
-	r.add([]Event{sessionEvent(attributesOf(v))})
+	w := r.w
+	r.mu.Unlock()
+	if w != nil && !same {
+		r.add(w, []Event{sessionEvent(v)}, func() {})
+	}
+}
+
+// sessionEvent returns the event that describes a conversation.
+func sessionEvent(v Session) Event {
+	data, _ := json.Marshal(attributesOf(v)) // strings and numbers cannot fail
+	return Event{Kind: journal.KindSession, At: time.Now(), Data: data}
 }
 
 // same reports whether two sessions are recorded alike: their times and counts do not matter.
 func same(a, b Session) bool {
-	if len(a.Command) != len(b.Command) || a.Key != b.Key || a.Cwd != b.Cwd || a.Title != b.Title || a.Protocol != b.Protocol || a.Parent != b.Parent || a.By != b.By {
-		return false
-	}
-	for i := range a.Command {
-		if a.Command[i] != b.Command[i] {
-			return false
-		}
-	}
-	return true
+	return slices.Equal(a.Command, b.Command) && a.Key == b.Key && a.Cwd == b.Cwd && a.Title == b.Title &&
+		a.Protocol == b.Protocol && a.Parent == b.Parent && a.By == b.By
 }
 
-// Append adds events, which the caller must not change afterwards. It returns when they are
-// written, or after [Options.AppendWait] if that takes longer; while earlier ones wait to be written it returns
-// at once. When [MaxBacklog] is reached it blocks until there is room, until Finish is called, or
-// until Killed is closed. Events that are appended after Close are dropped.
+// Append adds events, which the caller must not change afterwards. It returns when they are kept, or after
+// [Options.AppendWait] if that takes longer; while earlier ones wait to be kept it returns at once. When
+// [journal.MaxBacklog] is reached it blocks until there is room, until Finish is called, or until Killed is closed. Events
+// that are appended after Close are dropped.
 func (r *Recorder) Append(events ...Event) {
 	if len(events) == 0 {
 		return
 	}
-	now := time.Now()
-	turn := false
-	for i := range events {
-		e := &events[i]
-		if e.Time.IsZero() {
-			e.Time = now
-		}
-		if len(e.Data) > MaxEvent {
-			data, _ := json.Marshal(Lost{e.Kind, len(e.Data)}) // a string and a number cannot fail
-			*e = Event{Time: e.Time, Kind: EventLost, Data: data}
-		}
-		turn = turn || e.Kind == EventTurn
-	}
 	r.mu.Lock()
-	for r.bytes >= MaxBacklog && !r.ending && !r.closed {
-		if r.room == nil {
-			r.room = make(chan struct{})
-		}
-		room := r.room
-		r.mu.Unlock()
-		select {
-		case <-room:
-			r.mu.Lock()
-			continue
-		case <-r.o.Killed:
-		}
-		r.mu.Lock()
-		break
-	}
-	if r.ending && r.bytes >= 2*MaxBacklog && !r.closed {
-		r.lost += len(events)
+	if r.closed {
 		r.mu.Unlock()
 		return
 	}
-	if r.fresh && !r.closed {
-		r.fresh = false
-		events = append([]Event{sessionEvent(attributesOf(r.session))}, events...)
+	if r.w == nil {
+		r.store.register(r)
+		w, err := r.store.journals.Begin(r.id, sessionEvent(r.session))
+		if err != nil { // the store was closed
+			r.lost += len(events)
+			r.mu.Unlock()
+			return
+		}
+		r.w = w
 	}
-	r.add(events)
-	wait := r.idle
-	if r.behind || r.closed {
-		wait = nil
-	} else if wait == nil {
-		wait = make(chan struct{})
-		r.idle = wait
-	}
+	w, wait := r.w, !r.behind
 	r.mu.Unlock()
-	if turn {
+	done := make(chan struct{})
+	r.add(w, events, func() { close(done) })
+	if slices.ContainsFunc(events, func(e Event) bool { return e.Kind == journal.KindEnd }) {
 		defer r.store.wakeIndexer()
 	}
-	if wait == nil {
+	if !wait {
 		return
 	}
 	late := time.NewTimer(r.store.wait)
 	defer late.Stop()
 	select {
-	case <-wait:
+	case <-done:
 		return
 	case <-late.C:
 	case <-r.o.Killed:
 	}
 	r.mu.Lock()
-	if r.working {
-		r.behind = true
-	}
+	r.behind = r.waiting > 0
 	r.mu.Unlock()
 }
 
-// add queues events. The caller holds mu.
-func (r *Recorder) add(events []Event) {
-	if r.closed {
-		return
+// add appends events, and calls done when they are kept or given up.
+func (r *Recorder) add(w *journal.Writer, events []Event, done func()) {
+	r.mu.Lock()
+	r.waiting += len(events)
+	r.mu.Unlock()
+	kept := func(_ []*journal.Record, err error) {
+		r.kept(len(events), err)
+		done()
 	}
-	for i := range events {
-		r.bytes += len(events[i].Data) + eventBytes
-	}
-	if r.queue == nil {
-		r.queue = events
-	} else {
-		r.queue = append(r.queue, events...)
-	}
-	if !r.working {
-		r.working = true
-		go r.work()
-	}
-}
-
-// work writes until there is nothing left.
-func (r *Recorder) work() {
-	wait := firstRetry
-	for {
-		batch, size := r.take()
-		if batch == nil {
+	for finished := false; ; {
+		err := w.Append(events, kept)
+		switch {
+		case err == nil:
+			return
+		case finished || !errors.Is(err, journal.ErrBehind):
+			kept(nil, err)
 			return
 		}
-		stalled := time.AfterFunc(stallAfter, func() { r.trouble(ErrStalled) })
-		err := r.write(batch)
-		stalled.Stop()
-		if err == nil {
-			wait = firstRetry
-			r.wrote(batch, size)
-			continue
-		}
-		last := r.closing()
-		r.failed(batch, err, last)
-		if last {
-			continue
-		}
-		retry := time.NewTimer(wait)
-		select {
-		case <-retry.C:
-		case <-r.hurry:
-		}
-		retry.Stop()
-		wait = min(2*wait, lastRetry)
+		finished = r.room(w)
 	}
 }
 
-func (r *Recorder) closing() bool {
+// room waits until a writer has room. It reports whether there will be no more than there is: the end is near.
+func (r *Recorder) room(w *journal.Writer) (finished bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- w.Room(ctx) }()
 	select {
-	case <-r.hurry:
+	case err := <-done:
+		return err != nil || w.Finished()
+	case <-r.o.Killed:
+		w.Finish()
+		return false
+	}
+}
+
+// kept notes what became of events.
+func (r *Recorder) kept(n int, err error) {
+	r.mu.Lock()
+	if r.waiting -= n; r.waiting == 0 {
+		r.behind = false
+	}
+	tell := false
+	if err != nil && !errors.Is(err, journal.ErrDeleted) { // what is written to a conversation that was deleted is lost
+		tell = r.lost == 0 && !r.closed
+		r.lost += n
+	}
+	r.mu.Unlock()
+	if tell {
+		r.trouble(err)
+	}
+}
+
+// trouble reports trouble, or its end.
+func (r *Recorder) trouble(err error) {
+	r.mu.Lock()
+	if err == nil {
+		r.troubled = make(chan struct{})
+	} else if r.behind = r.waiting > 0; !isClosed(r.troubled) {
+		close(r.troubled)
+	}
+	r.mu.Unlock()
+	if r.o.Trouble != nil {
+		r.o.Trouble(r.id, err)
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
 		return true
 	default:
 		return false
 	}
 }
 
-// take returns what is next, or nil after the last. It stays in the queue until it is written.
-func (r *Recorder) take() (batch []Event, size int) {
-	r.mu.Lock()
-	if len(r.queue) > 0 {
-		n := 0
-		for n < len(r.queue) && (n == 0 || size < maxWrite) {
-			size += len(r.queue[n].Data) + eventBytes
-			n++
-		}
-		// The writer sets numbers and the header, while Append may be moving the queue.
-		batch = slices.Clone(r.queue[:n])
-		r.mu.Unlock()
-		return batch, size
-	}
-	r.queue = nil
-	over := r.told
-	if !over {
-		r.rest()
-		r.mu.Unlock()
-		return nil, 0
-	}
-	r.told = false
-	r.mu.Unlock()
-	r.telling.Lock()
-	if r.o.Trouble != nil {
-		r.o.Trouble(nil)
-	}
-	r.telling.Unlock()
-	return r.take() // something may have come meanwhile
-}
-
-// rest ends the writer. The caller holds mu.
-func (r *Recorder) rest() {
-	r.working, r.behind = false, false
-	if r.idle != nil {
-		close(r.idle)
-		r.idle = nil
-	}
-	r.settle()
-	r.endLog()
-}
-
-// settle wakes callers of Sync. The caller holds mu.
-func (r *Recorder) settle() {
-	if r.settled != nil {
-		close(r.settled)
-		r.settled = nil
-	}
-}
-
-// wrote removes what was written from the queue.
-func (r *Recorder) wrote(batch []Event, size int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.drop(batch, size)
-	r.dirty, r.size = true, r.log.at.Offset
-	if !r.syncing && !r.closed && !r.store.normal {
-		r.syncing = true
-		go r.sync(r.log)
-	}
-}
-
-// drop removes a batch from the front of the queue, and lets callers continue that wait for room.
-func (r *Recorder) drop(batch []Event, size int) {
-	if len(batch) == len(r.queue) {
-		r.queue = nil
-	} else {
-		r.queue = r.queue[len(batch):]
-	}
-	r.bytes -= size
-	if r.room != nil {
-		close(r.room)
-		r.room = nil
-	}
-}
-
-// failed records that a batch could not be written. After the last attempt the batch is given up.
-func (r *Recorder) failed(batch []Event, err error, last bool) {
-	r.mu.Lock()
-	r.behind = true
-	if r.idle != nil {
-		close(r.idle) // what waits for it waits no longer
-		r.idle = nil
-	}
-	if last {
-		r.lost += len(r.queue)
-		r.bytes, r.queue, r.told = 0, nil, false
-		if r.room != nil {
-			close(r.room)
-			r.room = nil
-		}
-	}
-	r.mu.Unlock()
-	if !last {
-		r.trouble(err)
-	}
-}
-
-// trouble reports trouble, once.
-func (r *Recorder) trouble(err error) {
-	r.telling.Lock()
-	defer r.telling.Unlock()
-	r.mu.Lock()
-	tell := !r.told && r.working && len(r.queue) > 0
-	if tell {
-		r.told, r.behind = true, true
-		r.settle()
-	}
-	r.mu.Unlock()
-	if tell && r.o.Trouble != nil {
-		r.o.Trouble(err)
-	}
-}
-
-// write writes a batch. Only the writer calls it.
-func (r *Recorder) write(batch []Event) error {
-	s := r.store
-	if r.log == nil {
-		l, err := openLog(s.files, s.dir, r.id)
-		if err != nil {
-			return err
-		}
-		if l.Repaired > 0 {
-			s.log.Warn("a record that was cut off was taken away", "conversation", r.id, "part", l.part, "bytes", l.Repaired)
-		}
-		r.mu.Lock()
-		r.log, r.safe = l, l.at.Offset
-		r.mu.Unlock()
-	}
-	if r.log.head {
-		r.mu.Lock()
-		about := r.session
-		r.mu.Unlock()
-		head := r.log.header(about)
-		if batch[0].Kind == eventSession {
-			head.Time = batch[0].Time
-			batch[0] = head
-		} else if err := r.log.append([]Event{head}); err != nil {
-			return err
-		}
-	}
-	return r.log.append(batch)
-}
-
-// sync makes what was written survive a loss of power, until nothing more is written. If that
-// fails, it writes again what is not safe and tries once more, with growing pauses and up to
-// maxSyncs times.
-func (r *Recorder) sync(l *logFile) {
-	named, failures, pause := false, 0, syncAfter
-	for {
-		wait := time.NewTimer(pause)
-		select {
-		case <-wait.C:
-		case <-r.hurry: // Close does the rest
-		}
-		wait.Stop()
-		r.mu.Lock()
-		if r.closed || !r.dirty {
-			r.syncing = false
-			r.settle()
-			if !r.working {
-				r.endLog()
-			}
-			r.mu.Unlock()
-			return
-		}
-		r.dirty = false
-		from, to := r.safe, r.size
-		r.mu.Unlock()
-		err := l.sync(from, to, failures > 0)
-		r.mu.Lock()
-		if err == nil {
-			r.safe, failures, pause = to, 0, syncAfter
-		} else if failures++; failures < maxSyncs && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
-			r.dirty, pause = true, min(2*pause, lastRetry)
-		}
-		r.mu.Unlock()
-		if !named {
-			named = true
-			err = errors.Join(err, r.store.files.SyncDir(r.store.dir))
-		}
-		if err != nil {
-			r.store.log.Warn("a conversation may not survive loss of power", "conversation", r.id, "error", err)
-		}
-	}
-}
-
-// endLog syncs the end of a log and releases it, once the recorder is closed and the writer and the
-// syncer have ended. The caller holds mu.
-func (r *Recorder) endLog() {
-	if r.syncing || r.ready == nil {
-		return
-	}
-	l, ready, dirty, from, to := r.log, r.ready, r.dirty, r.safe, r.size
-	r.log, r.ready = nil, nil
-	if l == nil {
-		close(ready)
-		return
-	}
-	go func() {
-		defer close(ready)
-		var err error
-		if dirty {
-			if err = l.sync(from, to, false); err != nil {
-				err = l.sync(from, to, true)
-			}
-			err = errors.Join(err, r.store.files.SyncDir(r.store.dir))
-		}
-		if err = errors.Join(err, l.close()); err != nil {
-			r.store.log.Warn("a conversation may not survive loss of power", "conversation", r.id, "error", err)
-		}
-	}()
-}
-
-// Sync waits until everything that was appended is written and, unless the store was opened with
-// Normal, survives a loss of power. It returns an error as soon as something cannot be written, or
-// not in time, as Trouble does; when ctx is done; and after Close if something was given up.
+// Sync waits until everything that was appended survives a loss of power. It returns an error as soon as something cannot
+// be written, or not in time, as Trouble does; when ctx is done; and if something was given up.
 func (r *Recorder) Sync(ctx context.Context) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	for !r.told && (r.working || r.syncing) {
-		if r.settled == nil {
-			r.settled = make(chan struct{})
-		}
-		settled := r.settled
-		r.mu.Unlock()
-		select {
-		case <-settled:
-		case <-ctx.Done():
-		}
-		r.mu.Lock()
-		if err := ctx.Err(); err != nil {
-			return wrap("write session", err)
-		}
-	}
-	if r.told || r.lost > 0 || len(r.queue) > 0 {
+	w, troubled, lost := r.w, r.troubled, r.lost
+	r.mu.Unlock()
+	switch {
+	case lost > 0:
 		return wrap("write session", ErrUnsaved)
-	}
-	return nil
-}
-
-// Finish announces that Close follows. Append no longer waits for room, so that the caller can end
-// while the disk does not answer; up to twice [MaxBacklog] is kept in memory instead. Events beyond
-// that are dropped, and the error of Close counts them. Later calls do nothing.
-func (r *Recorder) Finish() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ending = true
-	if r.room != nil {
-		close(r.room)
-		r.room = nil
-	}
-}
-
-// Close writes what is left, syncs it, and releases the conversation to other writers. It waits
-// five seconds at most. What cannot be written is tried once more; what is lost, or is not yet
-// written after that time, is reported by an error that is [ErrUnsaved]. Later calls do nothing.
-func (r *Recorder) Close() error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
+	case w == nil:
 		return nil
 	}
-	r.closed = true
-	close(r.hurry)
-	if r.room != nil {
-		close(r.room)
-		r.room = nil
-	}
-	r.ready = make(chan struct{})
-	ready := r.ready
-	if !r.working { // otherwise the writer ends it
-		r.endLog()
-	}
-	r.mu.Unlock()
-	late := time.NewTimer(closeAfter)
-	defer late.Stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- w.Sync(ctx) }()
 	select {
-	case <-ready:
-	case <-late.C:
-	case <-r.o.Killed:
-		select { // one more attempt takes no time, unless the disk does not answer
-		case <-ready:
-		case <-time.After(killedWait):
+	case err := <-done:
+		if errors.Is(err, journal.ErrReleased) { // and Close has synced it
+			err = nil
 		}
+		return wrap("write session", err)
+	case <-troubled:
+		return wrap("write session", ErrUnsaved)
 	}
+}
+
+// Finish announces that Close follows. Append no longer waits for room, so that the caller can end while the disk does not
+// answer; up to twice [journal.MaxBacklog] is kept in memory instead. Events beyond that are dropped, and the error of Close
+// counts them. Later calls do nothing.
+func (r *Recorder) Finish() {
+	r.mu.Lock()
+	w := r.w
+	r.mu.Unlock()
+	if w != nil {
+		w.Finish()
+	}
+}
+
+// Close writes what is left, syncs it, and releases the conversation to other writers. It waits five seconds at most. What
+// cannot be written is tried once more; what is lost, or is not yet written after that time, is reported by an error that is
+// [ErrUnsaved]. Later calls do nothing.
+func (r *Recorder) Close() error {
+	r.mu.Lock()
+	w, was := r.w, r.closed
+	r.closed = true
+	r.mu.Unlock()
+	if was {
+		return nil
+	}
+	if w != nil {
+		r.release(w)
+	}
+	r.store.mu.Lock()
+	if r.store.recorders[r.id] == r {
+		delete(r.store.recorders, r.id)
+	}
+	r.store.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n := r.lost + len(r.queue); n > 0 {
+	if n := r.lost + r.waiting; n > 0 {
 		return fmt.Errorf("%d events of conversation %s: %w", n, r.id, ErrUnsaved)
 	}
 	return nil
+}
+
+// release gives the journal up, within the bounds of Close.
+func (r *Recorder) release(w *journal.Writer) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeAfter)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- w.Release(ctx) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-r.o.Killed:
+		t := time.AfterFunc(killedWait, cancel) // one more attempt takes no time, unless the disk does not answer
+		defer t.Stop()
+		err = <-done
+	}
+	if err != nil {
+		r.store.log.Warn("a conversation may not survive loss of power", "conversation", r.id, "error", err)
+	}
 }

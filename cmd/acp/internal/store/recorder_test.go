@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -21,8 +20,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/internal/long"
+	"github.com/goacp/acp/transcript"
 )
 
 // childEnv has the directory of the store for a copy of the test program that only writes to it.
@@ -51,11 +53,15 @@ func writeForEver(dir string) error {
 	if err != nil {
 		return err
 	}
-	session := Session{Key: Key{"a", "x"}}
-	if v, err := s.Latest(context.Background(), session.Key); err == nil {
-		session = v
+	o := RecordOptions{Trouble: func(_ string, err error) { fmt.Fprintln(os.Stderr, err); os.Exit(1) }}
+	rec := s.Record(Session{Key: Key{"a", "x"}}, o)
+	if v, err := s.Latest(context.Background(), Key{"a", "x"}); err == nil {
+		was, err := s.Resume(context.Background(), v.Conversation, o, func(*transcript.Snapshot) bool { return false })
+		if err != nil {
+			return err
+		}
+		rec = was.Recorder
 	}
-	rec := s.Record(session, RecordOptions{Trouble: func(err error) { fmt.Fprintln(os.Stderr, err); os.Exit(1) }})
 	fmt.Println(rec.Conversation())
 	for n := 0; n < 1_000_000; {
 		batch := make([]Event, 1+n%7)
@@ -63,13 +69,12 @@ func writeForEver(dir string) error {
 			batch[i] = chunk("agent", "m", strings.Repeat("x", 10*(n%100)))
 			n++
 		}
-		last := &batch[len(batch)-1]
 		rec.Append(batch...)
 		rec.mu.Lock()
 		behind := rec.behind
 		rec.mu.Unlock()
 		if !behind { // else the machine is so busy that it is shown before it is written
-			fmt.Println(last.Seq)
+			fmt.Println(rec.w.Head().Seq)
 		}
 	}
 	return nil
@@ -106,9 +111,9 @@ func TestKill(t *testing.T) {
 		if !lines.Scan() {
 			t.Fatal("the writer has ended")
 		}
-		id, acknowledged := lines.Text(), int64(0)
+		id, acknowledged := lines.Text(), uint64(0)
 		number := func() {
-			if acknowledged, err = strconv.ParseInt(lines.Text(), 10, 64); err != nil {
+			if acknowledged, err = strconv.ParseUint(lines.Text(), 10, 64); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -124,15 +129,15 @@ func TestKill(t *testing.T) {
 		}
 		timer.Stop()
 		_ = cmd.Wait()
-		last := int64(0)
-		damage, err := s.read(t.Context(), id, func(e *Event) bool {
-			if e.Seq != last+1 || e.Part != 1 {
-				t.Fatalf("record %d of part %d after %d", e.Seq, e.Part, last)
+		last := uint64(0)
+		damage, err := s.read(t.Context(), id, func(r *journal.Record) bool {
+			if r.Seq != last+1 {
+				t.Fatalf("record %d after %d", r.Seq, last)
 			}
-			last = e.Seq
+			last = r.Seq
 			return true
 		})
-		if err != nil || len(damage.Lost) > 0 || damage.Altered {
+		if err != nil || damage != nil {
 			t.Fatal(damage, err)
 		}
 		if last < acknowledged {
@@ -143,7 +148,7 @@ func TestKill(t *testing.T) {
 
 // faults is a file system that fails or blocks on demand.
 type faults struct {
-	System
+	file.System
 	mu    sync.Mutex
 	err   error         // of writes, after half of what is to be written
 	stall chan struct{} // writes block while it is open
@@ -161,24 +166,24 @@ func (f *faults) now() (stall chan struct{}, err error) {
 	return f.stall, f.err
 }
 
-func (f *faults) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	if _, err := f.now(); err != nil && flag&os.O_CREATE != 0 {
+func (f *faults) Open(name string, flag int) (file.File, error) {
+	if _, err := f.now(); err != nil && flag&os.O_EXCL != 0 {
 		return nil, err
 	}
-	file, err := f.System.OpenFile(name, flag, perm)
+	h, err := f.System.Open(name, flag)
 	if err != nil {
 		return nil, err
 	}
-	return &faultyFile{file, f}, nil
+	return &faultyFile{h, f}, nil
 }
 
-// TryLock implements FileSystem.
-func (f *faults) TryLock(file File, exclusive bool) (bool, error) {
-	return f.System.TryLock(file.(*faultyFile).File, exclusive)
+// Lock implements [file.Disk].
+func (f *faults) Lock(h file.File, exclusive bool) (bool, error) {
+	return f.System.Lock(h.(*faultyFile).File, exclusive)
 }
 
 type faultyFile struct {
-	File
+	file.File
 	f *faults
 }
 
@@ -195,11 +200,11 @@ func (f *faultyFile) Write(b []byte) (int, error) {
 	return f.File.Write(b)
 }
 
-func (f *faultyFile) Truncate(size int64) error {
-	if _, err := f.f.now(); errors.Is(err, syscall.EIO) {
+func (f *faults) Truncate(name string, size int64) error {
+	if _, err := f.now(); errors.Is(err, syscall.EIO) {
 		return err // not even that
 	}
-	return f.File.Truncate(size)
+	return f.System.Truncate(name, size)
 }
 
 // troubles are what a recorder told.
@@ -208,7 +213,7 @@ type troubles struct {
 	list []string
 }
 
-func (l *troubles) add(err error) {
+func (l *troubles) add(_ string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, fmt.Sprint(err))
@@ -229,7 +234,7 @@ func TestFailing(t *testing.T) {
 				dir := t.TempDir()
 				synctest.Test(t, func(t *testing.T) {
 					disk := new(faults)
-					s := openWith(t, Options{Path: dir, Normal: true, Files: disk})
+					s := openWith(t, Options{Path: dir, Normal: true, Disk: disk})
 					defer s.Close()
 					var told troubles
 					rec := s.Record(Session{Key: key}, RecordOptions{Trouble: told.add})
@@ -249,7 +254,7 @@ func TestFailing(t *testing.T) {
 						t.Errorf("told %q", got)
 					}
 					disk.set(nil, nil)
-					time.Sleep(lastRetry)
+					time.Sleep(5 * time.Second) // the longest pause
 					synctest.Wait()
 					if got := told.all(); len(got) != 2 || got[1] != "<nil>" {
 						t.Errorf("told %q", got)
@@ -279,11 +284,11 @@ func TestAppendWait(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		disk := new(faults)
-		s := openWith(t, Options{Path: dir, Files: disk, AppendWait: time.Second})
+		s := openWith(t, Options{Path: dir, Disk: disk, AppendWait: time.Second})
 		defer s.Close()
 		rec := s.Record(Session{Key: key}, RecordOptions{})
 		rec.Append(chunk("user", "0", "before"))
-		if data, err := os.ReadFile(filepath.Join(s.dir, logName(rec.id, 1))); err != nil || !bytes.Contains(data, []byte("before")) {
+		if data, err := os.ReadFile(filepath.Join(s.dir, rec.id+".jsonl")); err != nil || !bytes.Contains(data, []byte("before")) {
 			t.Errorf("Append returns before a disk that works has what it was called with: %v: %s", err, data)
 		}
 		stall := make(chan struct{})
@@ -306,7 +311,7 @@ func TestStalled(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		disk := new(faults)
-		s := openWith(t, Options{Path: dir, Files: disk})
+		s := openWith(t, Options{Path: dir, Disk: disk})
 		defer s.Close()
 		other := openWith(t, Options{Path: dir, Normal: true})
 		defer other.Close()
@@ -323,10 +328,10 @@ func TestStalled(t *testing.T) {
 		begin = time.Now()
 		text := strings.Repeat("x", 1<<20)
 		n := 1
-		for ; n < MaxBacklog>>20; n++ {
+		for ; n < journal.MaxBacklog>>20; n++ {
 			rec.Append(chunk("agent", "m", text))
 		}
-		write(t, other, Session{Key: key}, Event{Kind: EventTurn})
+		write(t, other, Session{Key: key}, Event{Kind: journal.KindEnd})
 		if took := time.Since(begin); took != 0 {
 			t.Errorf("those behind it took %v", took)
 		}
@@ -367,7 +372,7 @@ func TestCloseFailing(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		disk := new(faults)
-		s := openWith(t, Options{Path: dir, Normal: true, Files: disk})
+		s := openWith(t, Options{Path: dir, Normal: true, Disk: disk})
 		defer s.Close()
 		stall := make(chan struct{})
 		for _, fault := range []error{syscall.ENOSPC, nil} {
@@ -392,69 +397,6 @@ func TestCloseFailing(t *testing.T) {
 		}
 		close(stall)
 	})
-}
-
-// TestSynced: what was written is made safe from loss of power a tenth of a second later, together.
-func TestSynced(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		disk := &syncs{}
-		s := openWith(t, Options{Path: dir, Files: disk})
-		defer s.Close()
-		rec := s.Record(Session{Key: key}, RecordOptions{})
-		for range 1000 {
-			rec.Append(chunk("agent", "m", "x"))
-		}
-		if n := disk.count(); n != 0 {
-			t.Errorf("%d syncs on the way of what is shown", n)
-		}
-		time.Sleep(syncAfter + time.Millisecond)
-		synctest.Wait()
-		if n := disk.count(); n != 1 {
-			t.Errorf("%d syncs", n)
-		}
-		rec.Append(chunk("agent", "m", "x"))
-		if err := rec.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if n := disk.count(); n != 2 {
-			t.Errorf("%d syncs after Close", n)
-		}
-	})
-}
-
-// syncs is a file system that counts.
-type syncs struct {
-	System
-	mu sync.Mutex
-	n  int
-}
-
-func (s *syncs) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.n
-}
-
-func (s *syncs) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	f, err := s.System.OpenFile(name, flag, perm)
-	return &syncFile{f, s}, err
-}
-
-func (s *syncs) TryLock(f File, exclusive bool) (bool, error) {
-	return s.System.TryLock(f.(*syncFile).File, exclusive)
-}
-
-type syncFile struct {
-	File
-	s *syncs
-}
-
-func (f *syncFile) Sync() error {
-	f.s.mu.Lock()
-	f.s.n++
-	f.s.mu.Unlock()
-	return f.File.Sync()
 }
 
 // TestIndexOutOfUse: sessions are listed, found, searched and deleted whatever is wrong with the index,
@@ -513,7 +455,7 @@ func TestIndexOutOfUse(t *testing.T) {
 		},
 		"table gone": func(t *testing.T, s *Store) {
 			db := openIndex(t, s.index.path())
-			do(t, db, `DROP TABLE part`)
+			do(t, db, `DROP TABLE chunk`)
 			db.Close()
 		},
 	} {
@@ -522,7 +464,7 @@ func TestIndexOutOfUse(t *testing.T) {
 			ids := map[string]string{}
 			for i := range 5 {
 				id := fmt.Sprint("s", i)
-				ids[id] = write(t, s, Session{Key: Key{"a", id}, Title: "Title"}, chunk("agent", "m", "word"+id), Event{Kind: EventTurn})
+				ids[id] = write(t, s, Session{Key: Key{"a", id}, Title: "Title"}, chunk("agent", "m", "word"+id), Event{Kind: journal.KindEnd})
 			}
 			if found, err := s.List(t.Context(), Query{}); err != nil || len(found) != 5 {
 				t.Fatal(found, err)
@@ -532,7 +474,7 @@ func TestIndexOutOfUse(t *testing.T) {
 				t.Fatal(err)
 			}
 			spoil(t, s)
-			ids["s5"] = write(t, s, Session{Key: Key{"a", "s5"}}, chunk("agent", "m", "words5"), Event{Kind: EventTurn})
+			ids["s5"] = write(t, s, Session{Key: Key{"a", "s5"}}, chunk("agent", "m", "words5"), Event{Kind: journal.KindEnd})
 			for text, want := range map[string]int{"": 6, "title": 5, "words5": 1, "words3": 1} {
 				if found, err := s.List(t.Context(), Query{Text: text}); err != nil || len(found) != want {
 					t.Errorf("%q: %d, %v, want %d", text, len(found), err, want)
@@ -562,7 +504,7 @@ func TestGoroutines(t *testing.T) {
 		work.Go(func() {
 			for n := range 20 {
 				rec.Put(Session{Key: Key{"a", fmt.Sprint("s", i)}, Title: fmt.Sprint("t", n)})
-				rec.Append(chunk("agent", "m", "word "), Event{Kind: EventTurn})
+				rec.Append(chunk("agent", "m", "word "), Event{Kind: journal.KindEnd})
 			}
 			if err := rec.Close(); err != nil {
 				t.Error(err)

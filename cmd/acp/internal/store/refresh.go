@@ -5,14 +5,12 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 const (
@@ -54,40 +52,41 @@ func (s *Store) runIndexer(ctx context.Context) {
 	}
 }
 
-// An entry is what the index knows of the logs of a conversation.
-type entry []part
-
-// A partEntry is what the index knows of a log.
-type partEntry struct {
-	size    int64
-	at      place
-	witness witness
+// sizes returns the sizes of the journals of all conversations.
+func (s *Store) sizes(ctx context.Context) (map[string]int64, error) {
+	all := map[string]int64{}
+	return all, s.journals.List(ctx, func(id string, size int64) bool {
+		if validID(id) { // those of other parts of the program are not shown
+			all[id] = size
+		}
+		return ctx.Err() == nil
+	})
 }
 
-// refresh updates the index from the logs.
+// refresh updates the index from the journals.
 func (s *Store) refresh(ctx context.Context, x *index) error {
 	// Both take a while if there are many conversations.
-	var logs map[string][]part
+	var sizes map[string]int64
 	var failed error
 	listed := make(chan struct{})
 	go func() {
 		defer close(listed)
-		logs, failed = s.conversations()
+		sizes, failed = s.sizes(ctx)
 	}()
-	known, err := x.entries(ctx)
+	known, err := x.sizes(ctx)
 	<-listed
-	if err = errors.Join(err, failed); err != nil {
+	if err = errors.Join(err, failed, ctx.Err()); err != nil {
 		return err
 	}
 	var work []string
-	for id, parts := range logs {
-		if e, ok := known[id]; !ok || e.stale(parts) {
+	for id, size := range sizes {
+		if was, ok := known[id]; !ok || was != size {
 			work = append(work, id)
 		}
 	}
 	var gone []string
 	for id := range known {
-		if _, ok := logs[id]; !ok {
+		if _, ok := sizes[id]; !ok {
 			gone = append(gone, id)
 		}
 	}
@@ -109,7 +108,7 @@ func (s *Store) refresh(ctx context.Context, x *index) error {
 			left := int64(stepBytes)
 			done = 0
 			for _, id := range work[:min(len(work), stepConversations)] {
-				whole, err := s.indexOne(ctx, tx, id, logs[id], &left)
+				whole, err := s.indexOne(ctx, tx, id, sizes[id], &left)
 				if err != nil {
 					return err
 				}
@@ -130,26 +129,21 @@ func (s *Store) refresh(ctx context.Context, x *index) error {
 	return nil
 }
 
-// stale reports whether the logs have changed.
-func (e entry) stale(parts []part) bool {
-	return !slices.Equal(e, parts)
-}
-
-// entries returns what the index knows, with parts in order.
-func (x *index) entries(ctx context.Context) (map[string]entry, error) {
-	rows, err := x.db.QueryContext(ctx, `SELECT conv, part.n, part.size FROM part JOIN session ON session.id = part.session ORDER BY part.session, part.n`)
+// sizes returns the sizes up to which the index has the conversations.
+func (x *index) sizes(ctx context.Context) (map[string]int64, error) {
+	rows, err := x.db.QueryContext(ctx, `SELECT conv, size FROM session`)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	all := map[string]entry{}
+	all := map[string]int64{}
 	for rows.Next() {
 		var conv string
-		var p part
-		if err := rows.Scan(&conv, &p.n, &p.size); err != nil {
+		var size int64
+		if err := rows.Scan(&conv, &size); err != nil {
 			return nil, errors.Join(errIndexBroken, err)
 		}
-		all[conv] = append(all[conv], p)
+		all[conv] = size
 	}
 	return all, rows.Err()
 }
@@ -176,7 +170,7 @@ func forget(ctx context.Context, tx *sql.Tx, conv string) error {
 	}
 	for _, q := range []string{
 		`DELETE FROM chunk WHERE id >= ?1 << 24 AND id < (?1 + 1) << 24`,
-		`DELETE FROM part WHERE session = ?1`, `DELETE FROM session WHERE id = ?1`,
+		`DELETE FROM session WHERE id = ?1`,
 	} {
 		if err == nil {
 			_, err = tx.ExecContext(ctx, q, id)
@@ -185,173 +179,130 @@ func forget(ctx context.Context, tx *sql.Tx, conv string) error {
 	return err
 }
 
-// indexOne reads what is new in a conversation, up to what is left of a step; whole is false if
-// there is more.
-func (s *Store) indexOne(ctx context.Context, tx *sql.Tx, conv string, parts []part, left *int64) (whole bool, err error) {
-	st := state{Session: Session{Conversation: conv}}
-	id, chunks, known, err := loadEntry(ctx, tx, &st)
+// An entry is what the index knows of a conversation.
+type entry struct {
+	state
+	id      int64 // 0 if it is new
+	chunks  int
+	size    int64
+	at      journal.Head // how far it was read
+	witness journal.Head // the furthest end that was ever read
+}
+
+// indexOne reads what is new in a conversation, up to what is left of a step; whole is false if there is more.
+func (s *Store) indexOne(ctx context.Context, tx *sql.Tx, conv string, size int64, left *int64) (whole bool, err error) {
+	e, err := loadEntry(ctx, tx, conv)
 	if err != nil {
 		return false, err
-	}
-	for _, p := range parts {
-		if e, ok := known[p.n]; ok && e.at.Offset > p.size {
-			// It is another file, or has lost its end.
-			return s.indexAnew(ctx, tx, conv, known, parts, left)
-		}
 	}
 	texts := newTexts()
-	title := st.Title
-	whole = true
-	for _, p := range parts {
-		e, ok := known[p.n]
-		if !ok {
-			e.at = place{Hash: root(conv, p.n)}
-			e.witness = witness{0, e.at.Hash}
-		}
-		if ok && e.size == p.size || *left <= 0 {
-			whole = whole && ok && e.size == p.size
-			continue
-		}
-		more, err := s.indexPart(conv, p, &e, &st, texts, left)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // deleted meanwhile
-		}
-		if errors.Is(err, errJunction) {
-			return s.indexAnew(ctx, tx, conv, known, parts, left)
-		}
-		if err != nil {
+	title := e.Title
+	e.size = size
+	switch err := s.indexNew(ctx, e, texts, left); {
+	case errors.Is(err, errEnough):
+		e.size = -1
+	case errors.Is(err, journal.ErrNotFound): // deleted meanwhile
+	case errors.Is(err, errJunction):
+		if err := forget(ctx, tx, conv); err != nil {
 			return false, err
 		}
-		whole = whole && !more
-		known[p.n] = e
+		next := entry{state: state{Session: Session{Conversation: conv}}, witness: e.witness, size: -1}
+		if err := next.save(ctx, tx); err != nil {
+			return false, err
+		}
+		return s.indexOne(ctx, tx, conv, size, left)
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil:
+		s.log.Debug("a journal was not read to its end", "conversation", conv, "error", err)
 	}
 	if texts.reset {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM chunk WHERE id > ?1 << 24 AND id < (?1 + 1) << 24`, id); err != nil {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM chunk WHERE id > ?1 << 24 AND id < (?1 + 1) << 24`, e.id); err != nil {
 			return false, err
 		}
-		chunks = 0
+		e.chunks = 0
 	}
-	if id, err = saveEntry(ctx, tx, id, chunks, &st, known); err != nil {
+	if err := e.save(ctx, tx); err != nil {
 		return false, err
 	}
-	if chunks, err = texts.save(ctx, tx, id, chunks); err != nil {
-		return false, err
-	}
-	if st.Title != title {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM chunk WHERE id = ?1 << 24`, id); err != nil {
-			return false, err
-		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO chunk (id, last, text) VALUES (?1 << 24, '', ?2)`, id, st.Title); err != nil {
-			return false, err
-		}
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE session SET chunks = ? WHERE id = ?`, chunks, id)
-	return whole, err
-}
-
-// indexAnew reads a conversation from the beginning. What the index knows of the last records is
-// kept.
-func (s *Store) indexAnew(ctx context.Context, tx *sql.Tx, conv string, known map[int]partEntry, parts []part, left *int64) (whole bool, err error) {
-	if err := forget(ctx, tx, conv); err != nil {
-		return false, err
-	}
-	begin := map[int]partEntry{}
-	for _, p := range parts {
-		if e, ok := known[p.n]; ok {
-			begin[p.n] = partEntry{size: -1, at: place{Hash: root(conv, p.n)}, witness: e.witness}
-		}
-	}
-	st := state{Session: Session{Conversation: conv}}
-	if _, err := saveEntry(ctx, tx, 0, 0, &st, begin); err != nil {
-		return false, err
-	}
-	return s.indexOne(ctx, tx, conv, parts, left)
-}
-
-// errJunction says that a log does not continue what the index has of it: it was truncated, and
-// written to after that.
-var errJunction = errors.New("a log is not the one that was read")
-
-// indexPart reads what is new in one log; more is true if it did not reach the end.
-func (s *Store) indexPart(conv string, p part, e *partEntry, st *state, texts *texts, left *int64) (more bool, err error) {
-	f, err := s.files.OpenFile(filepath.Join(s.dir, logName(conv, p.n)), os.O_RDONLY, 0)
+	chunks, err := texts.save(ctx, tx, e.id, e.chunks)
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
-	begin := e.at.Offset
-	from := io.NewSectionReader(f, begin, max(p.size-begin, 0))
-	damage := new(Damage)
-	scan := newScanner(from, p.n, e.at, damage)
-	// Whether the log has the record that was its last one, or another one in its place.
-	passed := e.witness == witness{e.at.Seq, e.at.Hash}
+	if e.Title != title {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM chunk WHERE id = ?1 << 24`, e.id); err != nil {
+			return false, err
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO chunk (id, last, text) VALUES (?1 << 24, '', ?2)`, e.id, e.Title); err != nil {
+			return false, err
+		}
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE session SET chunks = ? WHERE id = ?`, chunks, e.id)
+	return e.size >= 0, err
+}
+
+// errJunction says that a journal does not continue what the index has of it: it was truncated, compacted, or exchanged.
+var errJunction = errors.New("a journal is not the one that was read")
+
+// indexNew reads what is new in a journal. It returns errEnough if it did not reach the end.
+func (s *Store) indexNew(ctx context.Context, e *entry, texts *texts, left *int64) error {
+	// Whether the journal has the record that was its last one, or another one in its place.
+	passed := e.witness == e.at
 	other := !passed && e.at.Seq >= e.witness.Seq
-	for first := true; ; first = false {
-		rec, ok := scan.next()
-		if first && begin > 0 && (damage.Altered || len(damage.Lost) > 0) {
-			return false, errJunction
-		}
-		if !ok {
-			if err := scan.failed(); err != nil {
-				s.log.Debug("a log was not read to its end", "conversation", conv, "error", err)
+	begin := e.at.Seq
+	joined := begin == 0
+	err := s.unwitnessed.Read(ctx, e.Conversation, max(begin, 1)-1, func(r *journal.Record) error {
+		if !joined {
+			if joined = r.Seq == e.at.Seq && r.Hash == e.at.Hash; !joined {
+				return errJunction
 			}
-			break
+			return nil
 		}
-		st.apply(&rec.Event)
-		texts.apply(&rec.Event)
-		if !passed && !other && rec.Seq >= e.witness.Seq {
-			passed = rec.Seq > e.witness.Seq || rec.Hash == e.witness.Hash // it may be damaged
+		e.apply(r)
+		texts.apply(r)
+		if e.at = (journal.Head{Seq: r.Seq, Hash: r.Hash}); !passed && !other && r.Seq >= e.witness.Seq {
+			passed = r.Seq > e.witness.Seq || r.Hash == e.witness.Hash // it may be damaged
 			other = !passed
 		}
-		if scan.at.Offset-begin > *left || texts.size > stepBytes {
-			more = scan.at.Offset < p.size
-			break
+		if *left -= int64(len(r.Body)); *left <= 0 || texts.size > stepBytes {
+			return errEnough
 		}
-	}
-	*left -= scan.at.Offset - begin
-	e.at = scan.at
+		return nil
+	})
 	if passed {
-		e.witness = witness{e.at.Seq, e.at.Hash}
+		e.witness = e.at
 	}
-	e.size = p.size
-	if more {
-		e.size = -1
+	damaged := errors.As(err, new(*journal.DamageError))
+	switch {
+	case !joined && (err == nil || damaged || errors.Is(err, journal.ErrBeyond) || errors.Is(err, journal.ErrCompacted)):
+		return errJunction
+	case damaged:
+		return nil
 	}
-	return more, nil
+	return err
 }
 
 // loadEntry returns what the index has of a conversation.
-func loadEntry(ctx context.Context, tx *sql.Tx, st *state) (id int64, chunks int, parts map[int]partEntry, err error) {
-	parts = map[int]partEntry{}
-	row := tx.QueryRowContext(ctx, `SELECT `+columns+`, chunks FROM session WHERE conv = ?`, st.Conversation)
-	found, v, err := scanSession(row.Scan, &chunks)
+func loadEntry(ctx context.Context, tx *sql.Tx, conv string) (*entry, error) {
+	e := &entry{state: state{Session: Session{Conversation: conv}}}
+	var hash, witness []byte
+	row := tx.QueryRowContext(ctx, `SELECT `+columns+`, chunks, size, seq, hash, last, witness FROM session WHERE conv = ?`, conv)
+	id, v, err := scanSession(row.Scan, &e.chunks, &e.size, &e.at.Seq, &hash, &e.witness.Seq, &witness)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, 0, parts, nil
+		return e, nil
+	}
+	if err == nil && (copy(e.at.Hash[:], hash) < len(e.at.Hash) || copy(e.witness.Hash[:], witness) < len(e.witness.Hash)) {
+		err = errIndexBroken
 	}
 	if err != nil {
-		return 0, 0, nil, err
+		return nil, err
 	}
-	st.Session, st.known = v, v.ID != "" && v.ID != v.Conversation
-	rows, err := tx.QueryContext(ctx, `SELECT n, size, offset, seq, hash, last, witness FROM part WHERE session = ?`, found)
-	if err != nil {
-		return 0, 0, nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var n int
-		var e partEntry
-		var sum, last []byte
-		if err := rows.Scan(&n, &e.size, &e.at.Offset, &e.at.Seq, &sum, &e.witness.Seq, &last); err != nil || len(sum) != len(hash{}) || len(last) != len(hash{}) || e.at.Offset < 0 {
-			return 0, 0, nil, errors.Join(errIndexBroken, err)
-		}
-		e.at.Hash, e.witness.Hash = hash(sum), hash(last)
-		parts[n] = e
-	}
-	return found, chunks, parts, rows.Err()
+	e.id, e.Session, e.known = id, v, v.ID != "" && v.ID != v.Conversation
+	return e, nil
 }
 
-// saveEntry writes what the index knows of a conversation.
-func saveEntry(ctx context.Context, tx *sql.Tx, id int64, chunks int, st *state, parts map[int]partEntry) (int64, error) {
+// save writes what the index knows of a conversation.
+func (e *entry) save(ctx context.Context, tx *sql.Tx) error {
 	list := func(l []string) string {
 		if l == nil {
 			return ""
@@ -360,22 +311,44 @@ func saveEntry(ctx context.Context, tx *sql.Tx, id int64, chunks int, st *state,
 		return string(data)
 	}
 	var row any
-	if id != 0 {
-		row = id
+	if e.id != 0 {
+		row = e.id
 	}
-	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO session (id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, open, parent, by, chunks)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, row, st.Conversation, st.Agent, st.ID, list(st.Earlier), list(st.Command), st.Cwd, st.Title, st.Protocol,
-		nanos(st.Created), nanos(st.Updated), st.Turns, st.Events, st.Open, st.Parent, st.By, chunks)
-	if err == nil && id == 0 {
-		err = tx.QueryRowContext(ctx, `SELECT last_insert_rowid()`).Scan(&id)
+	v := &e.Session
+	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO session (id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, open, parent, by, chunks,
+size, seq, hash, last, witness) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		row, v.Conversation, v.Agent, v.ID, list(v.Earlier), list(v.Command), v.Cwd, v.Title, v.Protocol,
+		nanos(v.Created), nanos(v.Updated), v.Turns, v.Events, v.Open, v.Parent, v.By, e.chunks,
+		e.size, int64(e.at.Seq), e.at.Hash[:], int64(e.witness.Seq), e.witness.Hash[:])
+	if err == nil && e.id == 0 {
+		err = tx.QueryRowContext(ctx, `SELECT last_insert_rowid()`).Scan(&e.id)
 	}
-	for n, e := range parts {
-		if err == nil {
-			_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO part (session, n, size, offset, seq, hash, last, witness) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-				id, n, e.size, e.at.Offset, e.at.Seq, e.at.Hash[:], e.witness.Seq, e.witness.Hash[:])
+	return err
+}
+
+// witnessWait is how long reading a conversation waits for the index.
+const witnessWait = 50 * time.Millisecond
+
+// witness returns the furthest end of a journal that the index has seen. A journal that was truncated between two records
+// looks sound: only something that has seen more of it can tell. Without an index, or with one that was created later, that
+// goes unnoticed.
+func (s *Store) witness(ctx context.Context, conv string) (head journal.Head, known bool) {
+	err := s.index.use(ctx, witnessWait, func(ctx context.Context, x *index) error {
+		var sum []byte
+		err := x.db.QueryRowContext(ctx, `SELECT last, witness FROM session WHERE conv = ?`, conv).Scan(&head.Seq, &sum)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
 		}
+		if known = err == nil && copy(head.Hash[:], sum) == len(head.Hash); !known {
+			return errors.Join(errIndexBroken, err)
+		}
+		return nil
+	})
+	if err != nil {
+		s.log.Debug("the end of a conversation is not compared with the index", "conversation", conv, "error", err)
+		return journal.Head{}, false
 	}
-	return id, err
+	return head, known
 }
 
 // texts are those of messages that one step has found.
@@ -394,18 +367,18 @@ type messageText struct {
 
 func newTexts() *texts { return &texts{by: map[string]*messageText{}} }
 
-// apply applies what an event adds to a message or replaces it with. It joins text that comes in
+// apply applies what a record adds to a message or replaces it with. It joins text that comes in
 // many pieces, so that words which were split between them are found.
-func (t *texts) apply(e *Event) {
-	if e.Kind == EventReset {
+func (t *texts) apply(r *journal.Record) {
+	if r.Kind == journal.KindReset {
 		*t = *newTexts()
 		t.reset = true
 		return
 	}
-	if e.Kind != EventUpdate || len(e.Data) > maxIndexed {
+	if r.Kind != journal.KindUpdate && r.Kind != journal.KindPrompt || len(r.Data) > maxIndexed {
 		return
 	}
-	key, text, whole, ok := messageOf(e.Data)
+	key, text, whole, ok := messageOf(r.Data)
 	if !ok {
 		return
 	}

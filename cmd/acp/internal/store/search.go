@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 const (
@@ -258,11 +259,11 @@ func (s *Store) listLogs(ctx context.Context, q Query, words []string) ([]Match,
 // each calls f with what is known of each conversation, without the index. It leaves out those that
 // cannot be read.
 func (s *Store) each(ctx context.Context, f func(Session) error) error {
-	logs, err := s.conversations()
+	sizes, err := s.sizes(ctx)
 	if err != nil {
 		return err
 	}
-	for id := range logs {
+	for id := range sizes {
 		v, err := s.state(ctx, id)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -281,7 +282,7 @@ func (s *Store) each(ctx context.Context, f func(Session) error) error {
 // searchLog looks for words in a log.
 func (s *Store) searchLog(ctx context.Context, v Session, words []string) (snippet string, ok bool, err error) {
 	t := newTexts()
-	if _, err := s.read(ctx, v.Conversation, func(e *Event) bool { t.apply(e); return true }); err != nil {
+	if _, err := s.read(ctx, v.Conversation, func(r *journal.Record) bool { t.apply(r); return true }); err != nil {
 		return "", false, err
 	}
 	snippet, ok = t.find(words, v.Title)
@@ -324,7 +325,7 @@ func NewFinder(text string) *Finder { return &Finder{searchWords(text), newTexts
 
 // Update adds a session update of version 2, as JSON. One that is not about a message is ignored.
 func (f *Finder) Update(data json.RawMessage) {
-	f.texts.apply(&Event{Kind: EventUpdate, Data: data})
+	f.texts.apply(&journal.Record{Kind: journal.KindUpdate, Data: data})
 }
 
 // Find reports whether the messages and the title have all words, and returns the text around the first that was found; it

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -27,40 +28,41 @@ func wrap(what string, err error) error {
 type folder struct {
 	cfg          transcript.Config
 	conversation *transcript.Conversation
-	asked        map[string]uint64 // entries of questions without an answer, by the Ref of the event that asked
+	asked        map[string]uint64 // entries of questions without an answer, by their ids
 }
 
 func newFolder(cfg transcript.Config) *folder {
 	return &folder{cfg: cfg, conversation: transcript.New(cfg), asked: map[string]uint64{}}
 }
 
-// apply folds an event into the conversation.
-func (f *folder) apply(e *Event) {
-	switch e.Kind {
-	case EventUpdate:
-		if u, err := acpv2.UnmarshalSessionUpdate(e.Data); err == nil {
+// apply folds a record into the conversation.
+func (f *folder) apply(r *journal.Record) {
+	switch r.Kind {
+	case journal.KindUpdate, journal.KindPrompt:
+		if u, err := acpv2.UnmarshalSessionUpdate(r.Data); err == nil {
 			f.conversation.Apply(u)
 		}
-	case EventAsked:
+	case journal.KindAsked:
+		var a Asked
 		var req acpv2.RequestPermissionRequest
-		if json.Unmarshal(e.Data, &req) == nil {
-			f.asked[e.Ref], _ = f.conversation.Asked(&req)
+		if json.Unmarshal(r.Data, &a) == nil && json.Unmarshal(a.Request, &req) == nil {
+			f.asked[a.ID], _ = f.conversation.Asked(&req)
 		}
-	case EventAnswered:
-		var a Answered
-		if json.Unmarshal(e.Data, &a) != nil {
+	case journal.KindDecided:
+		var d Decided
+		if json.Unmarshal(r.Data, &d) != nil {
 			return
 		}
-		outcome, err := acpv2.UnmarshalRequestPermissionOutcome(a.Outcome)
-		if entry, ok := f.asked[a.Asked]; ok && err == nil {
+		outcome, err := acpv2.UnmarshalRequestPermissionOutcome(d.Outcome)
+		if entry, ok := f.asked[d.ID]; ok && err == nil {
 			f.conversation.Answered(entry, outcome)
-			delete(f.asked, a.Asked)
+			delete(f.asked, d.ID)
 		}
-	case EventTurn:
-		f.turnEnded(e.Data)
-	case EventOutput:
-		f.output(e.Data)
-	case EventReset:
+	case journal.KindEnd:
+		f.turnEnded(r.Data)
+	case journal.KindOutput:
+		f.output(r.Data)
+	case journal.KindReset:
 		f.conversation, f.asked = transcript.New(f.cfg), map[string]uint64{}
 	}
 }

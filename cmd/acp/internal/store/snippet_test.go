@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 func TestAround(t *testing.T) {
@@ -48,7 +50,7 @@ func FuzzAround(f *testing.F) {
 func TestSearchOften(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	data := []byte(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"` + strings.Repeat("again ", maxText/6) + `"}}`)
-	write(t, s, Session{Key: key}, Event{Kind: EventUpdate, Data: data})
+	write(t, s, Session{Key: key}, Event{Kind: journal.KindUpdate, Data: data})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it took hours
 	defer cancel()
 	found, err := s.List(ctx, Query{Text: "again"})

@@ -9,32 +9,23 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 )
 
-// format is the version of the records: docs/records.md.
-const format = 1
-
-// eventSession is the kind of the records that describe a conversation. Callers see them as a
-// [Session].
-const eventSession EventKind = "session"
-
-// attributes are the data of an eventSession. Each has everything that is known; the last one
-// counts.
+// attributes are the data of a [journal.KindSession]. Each has everything that is known; the last one counts.
 type attributes struct {
-	Format       int       `json:"format,omitempty"`       // in the first record of a part
-	Conversation string    `json:"conversation,omitempty"` // likewise
-	Agent        string    `json:"agent,omitempty"`
-	Session      string    `json:"session,omitempty"` // the agent's id
-	Command      []string  `json:"command,omitempty"`
-	Cwd          string    `json:"cwd,omitempty"`
-	Title        string    `json:"title,omitempty"`
-	Protocol     int       `json:"protocol,omitempty"`
-	Parent       string    `json:"parent,omitempty"` // a conversation
-	By           string    `json:"by,omitempty"`     // the command that runs it, if not a conversation with a person
-	Created      time.Time `json:"created,omitzero"` // if not the time of this record
-	Updated      time.Time `json:"updated,omitzero"` // before the first event that is kept
-	Turns        int       `json:"turns,omitempty"`  // that ended before the first event that is kept
+	Agent    string    `json:"agent,omitempty"`
+	Session  string    `json:"session,omitempty"` // the agent's id
+	Command  []string  `json:"command,omitempty"`
+	Cwd      string    `json:"cwd,omitempty"`
+	Title    string    `json:"title,omitempty"`
+	Protocol int       `json:"protocol,omitempty"`
+	Parent   string    `json:"parent,omitempty"` // a conversation
+	By       string    `json:"by,omitempty"`     // the command that runs it, if not a conversation with a person
+	Created  time.Time `json:"created,omitzero"` // if not the time of this record
+	Updated  time.Time `json:"updated,omitzero"` // before the first event that is kept
+	Turns    int       `json:"turns,omitempty"`  // that ended before the first event that is kept
 }
 
 // attributesOf returns what is kept of a session, within bounds.
@@ -92,22 +83,28 @@ func (s *state) renamed(now string) {
 
 // The beginnings of updates that say whether a turn runs.
 const (
-	userUpdate = `{"sessionUpdate":"user_message`
-	idleUpdate = `{"sessionUpdate":"state_update","state":"idle"`
+	userMessage = `{"sessionUpdate":"user_message",`
+	userChunk   = `{"sessionUpdate":"user_message_chunk",`
+	idleUpdate  = `{"sessionUpdate":"state_update","state":"idle"`
 )
 
-// isPrompt reports whether an update is what the user said, and not history that the agent
-// replayed, which has a mark.
-func isPrompt(data []byte) bool {
-	return bytes.HasPrefix(data, []byte(userUpdate)) && !bytes.Contains(data, []byte(`"`+ownmeta.Key+`"`))
+// KindOf returns the kind of the event of an update: [journal.KindPrompt] if it is a message of the user's, and not history
+// that the agent has replayed, which has a mark.
+func KindOf(update []byte) journal.Kind {
+	if bytes.HasPrefix(update, []byte(userMessage)) && !marked(update) {
+		return journal.KindPrompt
+	}
+	return journal.KindUpdate
 }
 
+func marked(update []byte) bool { return bytes.Contains(update, []byte(`"`+ownmeta.Key+`"`)) }
+
 // apply applies a record.
-func (s *state) apply(e *Event) {
-	switch e.Kind {
-	case eventSession:
+func (s *state) apply(r *journal.Record) {
+	switch r.Kind {
+	case journal.KindSession:
 		var a attributes
-		if json.Unmarshal(e.Data, &a) != nil {
+		if json.Unmarshal(r.Data, &a) != nil {
 			return
 		}
 		if s.known && s.ID != a.Session {
@@ -116,7 +113,7 @@ func (s *state) apply(e *Event) {
 		s.Agent, s.ID, s.Command, s.Cwd, s.Title = a.Agent, a.Session, a.Command, a.Cwd, a.Title
 		s.Protocol, s.Parent, s.By = a.Protocol, a.Parent, a.By
 		if a.Created.IsZero() {
-			a.Created = e.Time
+			a.Created = r.At
 		}
 		if !s.known || a.Created.Before(s.Created) {
 			s.Created = a.Created
@@ -130,17 +127,19 @@ func (s *state) apply(e *Event) {
 			s.Updated = a.Updated
 		}
 		return
-	case EventReset:
+	case journal.KindReset:
 		s.Events, s.Open = 0, false
-	case EventTurn:
+	case journal.KindEnd:
 		s.Turns++
 		var t TurnEnd
-		s.Open = json.Unmarshal(e.Data, &t) == nil && t.Others > 0
-	case EventUpdate:
+		s.Open = json.Unmarshal(r.Data, &t) == nil && t.Others > 0
+	case journal.KindPrompt:
+		s.Open = true
+	case journal.KindUpdate:
 		switch {
-		case isPrompt(e.Data):
+		case bytes.HasPrefix(r.Data, []byte(userChunk)) && !marked(r.Data):
 			s.Open = true
-		case bytes.HasPrefix(e.Data, []byte(idleUpdate)):
+		case bytes.HasPrefix(r.Data, []byte(idleUpdate)):
 			s.Open = false
 		}
 	}
@@ -148,7 +147,7 @@ func (s *state) apply(e *Event) {
 		// The record that described it is damaged. What was said can be read all the same.
 		s.Agent, s.ID = unknownAgent, s.Conversation
 	}
-	if e.Time.After(s.Updated) {
-		s.Updated = e.Time
+	if r.At.After(s.Updated) {
+		s.Updated = r.At
 	}
 }

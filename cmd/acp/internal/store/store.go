@@ -1,12 +1,10 @@
-// Package store keeps conversations on disk, each in a log of its own. Records are only ever
-// appended to a log, by one process. [Store.Record] begins or continues a conversation;
-// [Store.Snapshot] folds what was written into the conversation it makes.
+// Package store has the conversations of chat and exec, each in a journal of its own: see docs/records.md and package
+// journal/file. [Store.Record] begins a conversation, [Store.Resume] continues one, and [Store.Snapshot] folds what was
+// written into the conversation it makes.
 //
-// An index lies beside the logs, with which [Store.List] lists and searches. It is derived from the
-// logs and can be deleted at any time; if anything is wrong with it, the logs are read instead.
-//
-// A log is a line of JSON for each record: see docs/records.md. A damaged record costs that record
-// only, and is noticed: each has a hash over itself and the hash of the one before.
+// An index lies beside the journals, with which [Store.List] lists and searches. It is derived from them and can be deleted
+// at any time; if anything is wrong with it, the journals are read instead. It is also their witness: it knows the furthest
+// end of each that it has seen.
 package store
 
 import (
@@ -15,10 +13,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 )
 
 var (
@@ -27,17 +29,15 @@ var (
 	// ErrAmbiguous says that an abbreviated id means several sessions: see [AmbiguousError].
 	ErrAmbiguous = errors.New("several sessions begin like that")
 	// ErrUnsaved says that part of a conversation could not be written: see [Recorder.Close].
-	ErrUnsaved = errors.New("not everything was written")
+	ErrUnsaved = journal.ErrUnsaved
 	// ErrStalled says that the disk has not answered for a while.
-	ErrStalled = errors.New("the disk does not answer")
+	ErrStalled = journal.ErrStalled
 )
 
-// Bounds of what is kept. Titles and names are cut at their bounds; a record replaces an event over
-// its bound.
+// Bounds of what is kept. Titles and names are cut at their bounds.
 const (
-	MaxEvent = 256 << 20 // bytes of the data of an event
-	MaxID    = 4 << 10   // bytes of an agent's name or a session's id
-	MaxTitle = 4 << 10   // bytes of a title
+	MaxID    = 4 << 10 // bytes of an agent's name or a session's id
+	MaxTitle = 4 << 10 // bytes of a title
 )
 
 // A Key is how an agent names a session. It does not identify a conversation: agents that count
@@ -58,7 +58,7 @@ type Session struct {
 	Protocol     int      // version last spoken
 	Created      time.Time
 	Updated      time.Time // of the last event
-	Turns        int       // that have ended: [EventTurn]
+	Turns        int       // that have ended
 	Events       int64     // that are kept
 	// Open says that the last turn has no end: it runs, or its program was killed in the middle of
 	// it. See [Store.Writing].
@@ -73,46 +73,27 @@ type Session struct {
 	Parent string
 }
 
-// An EventKind says what an Event is.
-type EventKind string
+// An Event is one thing that happened in a session, of these kinds:
+//
+//   - [journal.KindPrompt] is what the user said, and [journal.KindUpdate] any other update, both in the words of version 2;
+//   - [journal.KindAsked] is an [Asked], and [journal.KindDecided] a [Decided];
+//   - [journal.KindEnd] is the end of a turn: a [TurnEnd];
+//   - [journal.KindOutput] is output of a command: an [Output]. What is between it and the preceding output was not kept;
+//   - [journal.KindReset] begins the conversation again: what precedes it stays in the journal but is no longer part of the
+//     conversation;
+//   - [journal.KindLost] replaces something that could not be kept: a [journal.Lost].
+type Event = journal.Draft
 
-// The kinds of events. Readers ignore unknown ones.
-const (
-	EventUpdate   EventKind = "update"   // a session update in the words of version 2
-	EventAsked    EventKind = "asked"    // a session/request_permission of version 2, with a Ref
-	EventAnswered EventKind = "answered" // its outcome: an [Answered]
-	EventTurn     EventKind = "turn"     // a turn has ended: a [TurnEnd]
-	// EventOutput is output of a command with its place in the whole output: an [Output]. What is
-	// between it and the preceding output was not kept.
-	EventOutput EventKind = "output"
-	// EventReset begins the conversation again: what precedes it stays in the log but is no longer
-	// part of the conversation.
-	EventReset EventKind = "reset"
-	// EventLost replaces something that could not be kept: a [Lost].
-	EventLost EventKind = "lost"
-)
-
-// An Event is one thing that happened in a session.
-type Event struct {
-	Part int       // file of the conversation that it is in, from 1; set by the store
-	Seq  int64     // in its part, from 1, always growing; set by the store
-	Time time.Time // zero means the time of Append
-	Kind EventKind
-	// Ref names the event for others that refer to it, uniquely in the conversation; "" if none do.
-	Ref  string
-	Data json.RawMessage // nil means null
+// Asked is the data of a [journal.KindAsked].
+type Asked struct {
+	ID      string          `json:"id"`      // of the question, unique in the conversation
+	Request json.RawMessage `json:"request"` // a session/request_permission of version 2
 }
 
-// Answered is the data of an [EventAnswered].
-type Answered struct {
-	Asked   string          `json:"asked"`   // Ref of the event that asked
+// Decided is the data of a [journal.KindDecided].
+type Decided struct {
+	ID      string          `json:"id"`      // of the question
 	Outcome json.RawMessage `json:"outcome"` // an outcome of version 2
-}
-
-// Lost is the data of an [EventLost].
-type Lost struct {
-	Kind  EventKind `json:"kind"`  // of the event
-	Bytes int       `json:"bytes"` // of its data
 }
 
 // A Query selects sessions.
@@ -179,8 +160,10 @@ type Options struct {
 	Normal bool
 	// AppendWait bounds how long [Recorder.Append] waits for its events to be written; 0 means 100 ms.
 	AppendWait time.Duration
-	// Files is where the logs are; nil means the file system of the machine.
-	Files FileSystem
+	// Disk is where the directory is; nil means the machine's.
+	Disk file.Disk
+	// Who is what others learn of this program while it writes a conversation that they want to continue.
+	Who string
 	// Logger receives reports of the work in the background; nil discards them.
 	Logger *slog.Logger
 }
@@ -190,11 +173,16 @@ type Options struct {
 // does not answer. While 16 calls wait for the disk, a further one fails with [ErrStalled] after
 // five seconds. Close the store when done with it.
 type Store struct {
-	dir    string
-	normal bool
-	files  FileSystem
-	log    *slog.Logger
-	wait   time.Duration // Options.AppendWait
+	dir      string
+	journals *journal.Container
+	// unwitnessed has the same journals for the index, which cannot be its own witness, and has what is written before it
+	// is kept: that is what their sizes say.
+	unwitnessed *journal.Container
+	log         *slog.Logger
+	wait        time.Duration // Options.AppendWait
+
+	mu        sync.Mutex
+	recorders map[string]*Recorder // those that are not closed, by the conversation
 
 	reading chan struct{} // has one value for each call that waits for files: see abandon
 	index   indexer
@@ -210,9 +198,6 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Path == "" {
 		return nil, errors.New("open store: no directory is named")
 	}
-	if o.Files == nil {
-		o.Files = System{}
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -223,10 +208,24 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", o.Path, err)
 	}
-	s := &Store{dir: dir, normal: o.Normal, files: o.Files, log: o.Logger, wait: o.AppendWait, wake: make(chan struct{}, 1), done: make(chan struct{}),
-		reading: make(chan struct{}, maxAbandoned)}
+	s := &Store{
+		dir: dir, log: o.Logger, wait: o.AppendWait, recorders: map[string]*Recorder{},
+		wake: make(chan struct{}, 1), done: make(chan struct{}), reading: make(chan struct{}, maxAbandoned),
+	}
 	s.index.init(dir)
-	_, err = abandon(ctx, s, func() (struct{}, error) { return struct{}{}, s.open() })
+	if o.Disk == nil {
+		o.Disk = file.System{}
+	}
+	files := file.NewBackend(dir, file.Options{Who: o.Who, Disk: o.Disk})
+	s.journals = journal.New(files, journal.Options{Trouble: s.trouble, Witness: s.witness, Lazy: o.Normal})
+	s.unwitnessed = journal.New(files, journal.Options{})
+	_, err = abandon(ctx, s, func() (struct{}, error) {
+		if err := makeDir(dir); err != nil {
+			return struct{}{}, err
+		}
+		_, err := o.Disk.ReadDir(dir)
+		return struct{}{}, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", o.Path, err)
 	}
@@ -236,13 +235,20 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// open creates the directory.
-func (s *Store) open() error {
-	if err := makeDir(s.dir); err != nil {
-		return err
+// makeDir creates a directory that only its owner can read, with those above it. It follows a link that leads nowhere, and
+// creates the directory that the link names.
+func makeDir(name string) error {
+	for range 40 { // as many as systems follow
+		target, err := os.Readlink(name)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(name), target)
+		}
+		name = target
 	}
-	_, err := s.files.ReadDir(s.dir)
-	return err
+	return os.MkdirAll(name, 0o700)
 }
 
 // Dir returns the directory of the logs.
@@ -250,7 +256,7 @@ func (s *Store) Dir() string { return s.dir }
 
 // Close ends what the store does in the background. It waits five seconds for that at most: a file
 // system that does not answer cannot be interrupted, and a call that hangs in it is left behind.
-// Callers must close their recorders themselves. Later calls do nothing. The error is always nil.
+// Callers must close their recorders before. Later calls do nothing. The error is always nil.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.cancel()
@@ -260,6 +266,9 @@ func (s *Store) Close() error {
 		case <-s.done:
 		case <-late.C:
 			s.log.Warn("the store was closed while its files did not answer", "directory", s.dir)
+		}
+		if err := s.journals.Close(); err != nil {
+			s.log.Warn("the journals were not closed in time", "directory", s.dir, "error", err)
 		}
 	})
 	return nil

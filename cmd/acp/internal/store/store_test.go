@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/transcript"
 )
@@ -37,18 +38,27 @@ func openWith(t testing.TB, o Options) *Store {
 
 func chunk(role, id, text string) Event {
 	t, _ := json.Marshal(text)
-	return Event{Kind: EventUpdate, Data: json.RawMessage(fmt.Sprintf(
+	return Event{Kind: journal.KindUpdate, Data: json.RawMessage(fmt.Sprintf(
 		`{"sessionUpdate":"%s_message_chunk","messageId":%q,"content":{"type":"text","text":%s}}`, role, id, t))}
 }
 
 // write adds events to a conversation and returns its id.
 func write(t testing.TB, s *Store, session Session, events ...Event) string {
 	t.Helper()
-	rec := s.Record(session, RecordOptions{Trouble: func(err error) {
+	o := RecordOptions{Trouble: func(_ string, err error) {
 		if err != nil && !errors.Is(err, ErrStalled) { // a disk that is slow for a while loses nothing
 			t.Errorf("trouble: %v", err)
 		}
-	}})
+	}}
+	rec := s.Record(session, o)
+	if id := session.Conversation; id != "" {
+		was, err := s.Resume(t.Context(), id, o, func(*transcript.Snapshot) bool { return false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec = was.Recorder
+		rec.Put(session)
+	}
 	rec.Append(events...)
 	if err := rec.Close(); err != nil {
 		t.Fatal(err)
@@ -69,7 +79,7 @@ func all(t testing.TB, s *Store, id string) []Event {
 }
 
 // messages returns the messages of the conversation in the store.
-func messages(t testing.TB, s *Store, id string) (got []string, damage *Damage) {
+func messages(t testing.TB, s *Store, id string) (got []string, damage *journal.DamageError) {
 	t.Helper()
 	snapshot, damage, err := s.Snapshot(t.Context(), id, transcript.Config{})
 	if err != nil {
@@ -89,16 +99,16 @@ func TestAppendAndRead(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "d", "st?re #1%20"))
 	at := time.Date(2026, 11, 21, 10, 0, 0, 123456789, time.UTC)
 	id := write(t, s, Session{Key: key, Created: at, Cwd: "/p", Command: []string{"a", "--acp"}, Title: "One", Protocol: 2},
-		Event{Kind: EventUpdate, Data: json.RawMessage(`{"a":1}`), Time: at},
-		Event{Kind: EventAsked, Ref: `q "1"`, Data: json.RawMessage("{\n\"b\": 2}"), Time: at.Add(time.Second)})
-	if got := write(t, s, Session{Conversation: id, Key: key, Title: "Two"}, Event{Kind: EventTurn, Time: at.Add(2 * time.Second)}); got != id {
+		Event{Kind: journal.KindUpdate, Data: json.RawMessage(`{"a":1}`), At: at},
+		Event{Kind: journal.KindAsked, Data: json.RawMessage("{\n\"b\": 2}"), At: at.Add(time.Second)})
+	if got := write(t, s, Session{Conversation: id, Key: key, Title: "Two"}, Event{Kind: journal.KindEnd, At: at.Add(2 * time.Second)}); got != id {
 		t.Fatalf("conversation %s, want %s", got, id)
 	}
 	other := write(t, s, Session{Key: Key{"other", "s1"}}, chunk("user", "1", "q"))
 	want := []Event{
-		{Part: 1, Seq: 2, Time: at, Kind: EventUpdate, Data: json.RawMessage(`{"a":1}`)},
-		{Part: 1, Seq: 3, Time: at.Add(time.Second), Kind: EventAsked, Ref: `q "1"`, Data: json.RawMessage(`{"b":2}`)},
-		{Part: 1, Seq: 5, Time: at.Add(2 * time.Second), Kind: EventTurn, Data: json.RawMessage("null")},
+		{At: at, Kind: journal.KindUpdate, Data: json.RawMessage(`{"a":1}`)},
+		{At: at.Add(time.Second), Kind: journal.KindAsked, Data: json.RawMessage(`{"b":2}`)},
+		{At: at.Add(2 * time.Second), Kind: journal.KindEnd, Data: json.RawMessage("null")},
 	}
 	if diff := cmp.Diff(want, all(t, s, id)); diff != "" {
 		t.Error(diff)
@@ -125,27 +135,9 @@ func TestAppendAndRead(t *testing.T) {
 	}
 }
 
-// TestFormat holds what is in the file: docs/records.md.
-func TestFormat(t *testing.T) {
-	b, sum := appendLine(nil, &Event{Kind: EventTurn, Time: time.Unix(0, 0), Data: json.RawMessage(`{"stopReason":"end_turn"}`)}, 2, 1, hash{1})
-	want := `{"seq":2,"epoch":1,"prev":"01000000000000000000000000000000","hash":"45ea01c1aeb7b9aefdc344fb0d224327","record":{"at":"1970-01-01T00:00:00Z","kind":"turn","data":{"stopReason":"end_turn"}}}` + "\n"
-	if string(b) != want {
-		t.Errorf("%s, want %s", b, want)
-	}
-	r, err := parseLine(b[:len(b)-1])
-	if err != nil || r.Hash != sum || !json.Valid(b) {
-		t.Errorf("%+v, %v", r, err)
-	}
-	// A later version may have more members.
-	e, err := parseBody([]byte(`{"at":"1970-01-01T00:00:00Z","actor":"x","kind":"turn","data":{"a":1},"dir":"in"}`))
-	if err != nil || e.Kind != EventTurn || string(e.Data) != `{"a":1}` {
-		t.Errorf("%+v, %v", e, err)
-	}
-}
-
 func TestReset(t *testing.T) {
 	s := openTest(t, t.TempDir())
-	id := write(t, s, Session{Key: key}, chunk("user", "1", "old"), Event{Kind: EventTurn}, Event{Kind: EventReset}, chunk("user", "1", "new"))
+	id := write(t, s, Session{Key: key}, chunk("user", "1", "old"), Event{Kind: journal.KindEnd}, Event{Kind: journal.KindReset}, chunk("user", "1", "new"))
 	if got, _ := messages(t, s, id); !cmp.Equal(got, []string{"user: new"}) {
 		t.Errorf("%q", got)
 	}
@@ -162,9 +154,9 @@ func TestReset(t *testing.T) {
 func TestPermission(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	id := write(t, s, Session{Key: key},
-		Event{Kind: EventAsked, Ref: "a", Data: json.RawMessage(`{"sessionId":"s1","title":"first","subject":{"type":"tool_call","toolCall":{"toolCallId":"c"}},"options":[{"optionId":"y","name":"Y","kind":"allow_once"}]}`)},
-		Event{Kind: EventAsked, Ref: "b", Data: json.RawMessage(`{"sessionId":"s1","title":"second","subject":{"type":"tool_call","toolCall":{"toolCallId":"d"}},"options":[{"optionId":"y","name":"Y","kind":"allow_once"}]}`)},
-		Event{Kind: EventAnswered, Data: json.RawMessage(`{"asked":"b","outcome":{"outcome":"selected","optionId":"y"}}`)})
+		Event{Kind: journal.KindAsked, Data: json.RawMessage(`{"id":"a","request":{"sessionId":"s1","title":"first","subject":{"type":"tool_call","toolCall":{"toolCallId":"c"}},"options":[{"optionId":"y","name":"Y","kind":"allow_once"}]}}`)},
+		Event{Kind: journal.KindAsked, Data: json.RawMessage(`{"id":"b","request":{"sessionId":"s1","title":"second","subject":{"type":"tool_call","toolCall":{"toolCallId":"d"}},"options":[{"optionId":"y","name":"Y","kind":"allow_once"}]}}`)},
+		Event{Kind: journal.KindDecided, Data: json.RawMessage(`{"id":"b","outcome":{"outcome":"selected","optionId":"y"}}`)})
 	snapshot, _, err := s.Snapshot(t.Context(), id, transcript.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +175,7 @@ func TestPermission(t *testing.T) {
 func TestSearch(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir)
-	x := write(t, s, Session{Key: Key{"a", "x"}}, chunk("user", "1", "Please fix the flaky tes"), chunk("user", "1", "ts in café mod"), Event{Kind: EventTurn})
+	x := write(t, s, Session{Key: Key{"a", "x"}}, chunk("user", "1", "Please fix the flaky tes"), chunk("user", "1", "ts in café mod"), Event{Kind: journal.KindEnd})
 	y := write(t, s, Session{Key: Key{"a", "y"}, Title: "Weather report"}, chunk("agent", "1", "something else 東京都の天気"))
 	find := func(words string) string {
 		t.Helper()
@@ -228,7 +220,7 @@ func TestSearch(t *testing.T) {
 	if err := s.Delete(t.Context(), x); !errors.Is(err, ErrNotFound) {
 		t.Errorf("error %v, want ErrNotFound", err)
 	}
-	write(t, s, Session{Key: Key{"a", "y"}, Conversation: y, Title: "Climate"}, Event{Kind: EventTurn})
+	write(t, s, Session{Key: Key{"a", "y"}, Conversation: y, Title: "Climate"}, Event{Kind: journal.KindEnd})
 	if got := find("weather"); got != "" {
 		t.Errorf("an old title finds %q", got)
 	}
@@ -280,7 +272,7 @@ func TestFind(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	ids := map[Key]string{}
 	for _, k := range []Key{{"a", "abc"}, {"a", "abd"}, {"b", "abc"}, {"a", "ab"}, {"a", "%_x"}, {"a", "%_x"}} {
-		ids[k] = write(t, s, Session{Key: k}, Event{Kind: EventTurn})
+		ids[k] = write(t, s, Session{Key: k}, Event{Kind: journal.KindEnd})
 	}
 	twice := Key{"a", "%_x"}
 	older, err := s.listLogs(t.Context(), Query{Limit: -1}, nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// TurnEnd is the data of an [EventTurn].
+// TurnEnd is the data of a [journal.KindEnd].
 type TurnEnd struct {
 	StopReason string `json:"stopReason,omitempty"` // as the agent has reported it
 	By         string `json:"by,omitempty"`         // who ended it: a [transcript.EndedBy]
@@ -45,7 +45,7 @@ func endsInterrupted(s *transcript.Snapshot) bool {
 	return false
 }
 
-// turnEnded applies the data of an [EventTurn].
+// turnEnded applies the data of a [journal.KindEnd].
 func (f *folder) turnEnded(data json.RawMessage) {
 	var t TurnEnd
 	if json.Unmarshal(data, &t) == nil {
@@ -53,14 +53,14 @@ func (f *folder) turnEnded(data json.RawMessage) {
 	}
 }
 
-// Output is the data of an [EventOutput].
+// Output is the data of a [journal.KindOutput].
 type Output struct {
 	TerminalID string `json:"terminalId"`
 	At         uint64 `json:"at"`   // place of the first byte in the whole output
 	Data       []byte `json:"data"` // in base64
 }
 
-// output applies the data of an [EventOutput].
+// output applies the data of a [journal.KindOutput].
 func (f *folder) output(data json.RawMessage) {
 	var o Output
 	if json.Unmarshal(data, &o) == nil && o.TerminalID != "" {

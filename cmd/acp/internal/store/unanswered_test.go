@@ -2,34 +2,21 @@ package store
 
 import (
 	"io/fs"
-	"path/filepath"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 )
 
-// unread is a file system with logs whose ends cannot be read, and, while stall is set, with
-// directories that do not answer.
+// unread is a disk with directories that do not answer while stall is set.
 type unread struct {
-	System
+	file.System
 	mu    sync.Mutex
 	stall chan struct{}
 	stuck bool // something waits for it
-}
-
-func (u *unread) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	f, err := u.System.OpenFile(name, flag, perm)
-	if err != nil || !strings.HasSuffix(name, suffix) {
-		return f, err
-	}
-	return unreadFile{f}, nil
-}
-
-func (u *unread) TryLock(f File, exclusive bool) (bool, error) {
-	return u.System.TryLock(f.(unreadFile).File, exclusive)
 }
 
 func (u *unread) ReadDir(name string) ([]fs.DirEntry, error) {
@@ -41,37 +28,6 @@ func (u *unread) ReadDir(name string) ([]fs.DirEntry, error) {
 		<-stall
 	}
 	return u.System.ReadDir(name)
-}
-
-type unreadFile struct{ File }
-
-func (unreadFile) ReadAt([]byte, int64) (int, error) { return 0, syscall.EIO }
-
-// TestUnreadableEnd: a log that cannot be gone on with costs nothing of what is said from then on. It
-// goes into a part of its own.
-func TestUnreadableEnd(t *testing.T) {
-	dir := t.TempDir()
-	s := openWith(t, Options{Path: dir})
-	defer s.Close()
-	rec := s.Record(Session{Key: key}, RecordOptions{})
-	rec.Append(chunk("user", "0", "before"))
-	if err := rec.Close(); err != nil {
-		t.Fatal(err)
-	}
-	broken := openWith(t, Options{Path: dir, Files: new(unread)})
-	defer broken.Close()
-	again := broken.Record(Session{Conversation: rec.Conversation(), Key: key}, RecordOptions{})
-	again.Append(chunk("agent", "1", "after"))
-	if err := again.Close(); err != nil {
-		t.Error(err)
-	}
-	if parts, _ := filepath.Glob(filepath.Join(dir, "*"+suffix)); len(parts) != 2 {
-		t.Errorf("parts: %q", parts)
-	}
-	events := all(t, s, rec.Conversation())
-	if n := len(events); n == 0 || !strings.Contains(string(events[n-1].Data), "after") {
-		t.Errorf("%d events, the last is not what was said after the fault", n)
-	}
 }
 
 // TestAppendAtOnce: what several goroutines append while the log is being begun is all there. The race
@@ -103,7 +59,7 @@ func TestCloseUnanswered(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		disk := new(unread)
-		s := openWith(t, Options{Path: dir, Normal: true, Files: disk})
+		s := openWith(t, Options{Path: dir, Normal: true, Disk: disk})
 		rec := s.Record(Session{Key: key}, RecordOptions{})
 		rec.Append(chunk("user", "0", "before"))
 		stall := make(chan struct{})
@@ -115,7 +71,7 @@ func TestCloseUnanswered(t *testing.T) {
 			if i == 100 {
 				t.Fatal("the index is not brought up to date")
 			}
-			rec.Append(Event{Kind: EventTurn})
+			rec.Append(Event{Kind: journal.KindEnd})
 			synctest.Wait()
 		}
 		if err := rec.Close(); err != nil {

@@ -22,7 +22,7 @@ func TestCutClean(t *testing.T) {
 	// cut takes the last records away.
 	cut := func(t *testing.T, s *Store, id string, n int) {
 		t.Helper()
-		name := filepath.Join(s.dir, logName(id, 1))
+		name := filepath.Join(s.dir, id+".jsonl")
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestCutClean(t *testing.T) {
 			}
 			got := ""
 			if damage != nil {
-				got = damage.String()
+				got = damage.Summary()
 			}
 			if got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)

@@ -20,6 +20,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 )
@@ -101,9 +102,9 @@ func (b *bench) put(agent, id, title string, age time.Duration, more ...string) 
 	k := store.Key{Agent: agent, ID: id}
 	at := now.Add(-age)
 	events := []store.Event{
-		{Kind: store.EventUpdate, Time: at, Data: json.RawMessage(`{"sessionUpdate":"user_message_chunk","messageId":"1","content":{"type":"text","text":"the question"}}`)},
-		{Kind: store.EventUpdate, Time: at, Data: json.RawMessage(`{"sessionUpdate":"agent_message_chunk","messageId":"2","content":{"type":"text","text":"the \u001b[31manswer` + strings.Join(more, " ") + `"}}`)},
-		{Kind: store.EventTurn, Time: at},
+		{Kind: journal.KindUpdate, At: at, Data: json.RawMessage(`{"sessionUpdate":"user_message_chunk","messageId":"1","content":{"type":"text","text":"the question"}}`)},
+		{Kind: journal.KindUpdate, At: at, Data: json.RawMessage(`{"sessionUpdate":"agent_message_chunk","messageId":"2","content":{"type":"text","text":"the \u001b[31manswer` + strings.Join(more, " ") + `"}}`)},
+		{Kind: journal.KindEnd, At: at},
 	}
 	rec := b.store().Record(store.Session{Key: k, Title: title, Cwd: b.app.Cwd, Created: at}, store.RecordOptions{})
 	rec.Append(events...)
@@ -387,7 +388,7 @@ func TestInterrupted(t *testing.T) {
 		`{"sessionUpdate":"state_update","state":"running"}`,
 		`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"Build","status":"in_progress"}`,
 	} {
-		rec.Append(store.Event{Kind: store.EventUpdate, Data: json.RawMessage(u)})
+		rec.Append(store.Event{Kind: store.KindOf([]byte(u)), Data: json.RawMessage(u)})
 	}
 	for _, interrupted := range []bool{false, true} {
 		if interrupted { // the system takes the lock from a process that is killed

@@ -33,7 +33,7 @@ func (o *Options) snapshot(ctx context.Context, st *store.Store, s store.Session
 		return nil, err
 	}
 	if damage != nil {
-		fmt.Fprintf(o.App.Err, "acp: conversation %s: %s\n", s.Conversation, damage)
+		fmt.Fprintf(o.App.Err, "acp: conversation %s: %s\n", s.Conversation, damage.Summary())
 	}
 	if !busy && unknown == nil && history.InTurn(t) {
 		if busy, unknown = st.Writing(ctx, s.Conversation); !busy && unknown == nil {

@@ -22,12 +22,12 @@ const (
 type chain struct {
 	b    *backend
 	id   string
-	lock handle
+	lock File
 	buf  []byte // of Write
 	torn int64  // there may be that much behind the end, which a write that failed has left
 
 	mu   sync.Mutex // guards what Write and Sync share
-	f    handle     // nil if it could not be opened again
+	f    File       // nil if it could not be opened again
 	info fs.FileInfo
 	size int64 // the end of the last record
 

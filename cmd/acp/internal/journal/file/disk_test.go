@@ -15,7 +15,7 @@ import (
 
 // A faulty disk fails on demand.
 type faulty struct {
-	system
+	System
 	mu       sync.Mutex
 	err      error  // of what writes, after half of it
 	stuck    bool   // nothing can be truncated either
@@ -36,11 +36,11 @@ func (d *faulty) fails() error {
 	return d.err
 }
 
-func (d *faulty) Open(name string, flag int) (handle, error) {
+func (d *faulty) Open(name string, flag int) (File, error) {
 	if err := d.fails(); err != nil && flag&(os.O_CREATE|os.O_RDWR) != 0 {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	f, err := d.system.Open(name, flag)
+	f, err := d.System.Open(name, flag)
 	if err != nil {
 		return nil, err
 	}
@@ -51,41 +51,41 @@ func (d *faulty) Remove(name string) error {
 	if err := d.fails(); err != nil {
 		return err
 	}
-	return d.system.Remove(name)
+	return d.System.Remove(name)
 }
 
 func (d *faulty) Truncate(name string, size int64) error {
 	if d.stuck && d.fails() != nil {
 		return d.fails()
 	}
-	return d.system.Truncate(name, size)
+	return d.System.Truncate(name, size)
 }
 
-func (d *faulty) Lock(f handle) (bool, error) {
+func (d *faulty) Lock(f File, exclusive bool) (bool, error) {
 	if d.unlocked {
 		return false, errors.ErrUnsupported
 	}
-	return d.system.Lock(f.(*faultyFile).handle)
+	return d.System.Lock(f.(*faultyFile).File, exclusive)
 }
 
 type faultyFile struct {
-	handle
+	File
 	d *faulty
 }
 
 func (f *faultyFile) Write(b []byte) (int, error) {
 	if err := f.d.fails(); err != nil {
-		n, _ := f.handle.Write(b[:len(b)/2])
+		n, _ := f.File.Write(b[:len(b)/2])
 		return n, err
 	}
-	return f.handle.Write(b)
+	return f.File.Write(b)
 }
 
 func (f *faultyFile) WriteAt(b []byte, at int64) (int, error) {
 	f.d.mu.Lock()
 	f.d.rewrote += string(b)
 	f.d.mu.Unlock()
-	return f.handle.WriteAt(b, at)
+	return f.File.WriteAt(b, at)
 }
 
 func (f *faultyFile) Sync() error {
@@ -95,7 +95,7 @@ func (f *faultyFile) Sync() error {
 	if err != nil {
 		return err
 	}
-	return f.handle.Sync()
+	return f.File.Sync()
 }
 
 // TestFull: a write that has failed in the middle leaves nothing behind, or what it has left is removed before the next.

@@ -13,7 +13,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/journal"
@@ -42,17 +44,24 @@ type Options struct {
 	journal.Options
 	// Who describes the owner to others, in a line such as "acp chat". If it is empty they get the process id.
 	Who string
+	// Disk is where the directory is; nil is the machine's.
+	Disk Disk
 }
 
 // Open returns a container of the journals in a directory, which need not exist yet.
 func Open(dir string, o Options) *journal.Container {
-	return journal.New(NewBackend(dir, o.Who), o.Options)
+	return journal.New(NewBackend(dir, o), o.Options)
 }
 
 // NewBackend returns what Open keeps journals with.
-func NewBackend(dir, who string) journal.Backend { return newBackend(system{}, dir, who) }
+func NewBackend(dir string, o Options) journal.Backend {
+	if o.Disk == nil {
+		o.Disk = System{}
+	}
+	return newBackend(o.Disk, dir, o.Who)
+}
 
-func newBackend(d disk, dir, who string) *backend {
+func newBackend(d Disk, dir, who string) *backend {
 	if who == "" {
 		who = fmt.Sprintf("process %d", os.Getpid())
 	}
@@ -67,7 +76,7 @@ func newBackend(d disk, dir, who string) *backend {
 
 // A backend implements [journal.Backend].
 type backend struct {
-	d        disk
+	d        Disk
 	dir, who string
 }
 
@@ -103,7 +112,13 @@ func (b *backend) open(ctx context.Context, id string, flag int) (journal.Chain,
 		return nil, err
 	}
 	c := &chain{b: b, id: id, lock: lock}
-	switch err = c.reopen(flag); {
+	if flag&os.O_EXCL == 0 {
+		err = b.renew(ctx, id)
+	}
+	if err == nil {
+		err = c.reopen(flag)
+	}
+	switch {
 	case err == nil:
 		_ = b.d.Remove(b.name(id, renewed)) // of an owner that was killed
 		return c, nil
@@ -116,7 +131,7 @@ func (b *backend) open(ctx context.Context, id string, flag int) (journal.Chain,
 }
 
 // lock locks a journal.
-func (b *backend) lock(ctx context.Context, id string) (handle, error) {
+func (b *backend) lock(ctx context.Context, id string) (File, error) {
 	for n := 0; ; n++ {
 		f, who, err := b.tryLock(id)
 		if f != nil || err != nil {
@@ -134,19 +149,17 @@ func (b *backend) lock(ctx context.Context, id string) (handle, error) {
 }
 
 // tryLock locks a journal, or returns the name of its owner.
-func (b *backend) tryLock(id string) (f handle, who string, err error) {
+func (b *backend) tryLock(id string) (f File, who string, err error) {
 	name := b.name(id, locked)
 	f, err = b.d.Open(name, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, "", err
 	}
-	ok, err := b.d.Lock(f)
+	ok, err := b.d.Lock(f, true)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", journal.ErrNoLocks, err)
 	} else if !ok {
-		var line [maxWho]byte
-		n, _ := f.ReadAt(line[:], 0)
-		who, _, _ = strings.Cut(string(line[:n]), "\n")
+		who = ownerIn(f)
 	} else if ok, err = b.same(f, name); ok && err == nil {
 		_, _ = f.Write([]byte(b.who + "\n")) // a full disk keeps nobody from owning it
 		return f, "", nil
@@ -154,8 +167,36 @@ func (b *backend) tryLock(id string) (f handle, who string, err error) {
 	return nil, who, errors.Join(err, f.Close())
 }
 
+// ownerIn returns what a file that is locked says of the owner.
+func ownerIn(f File) string {
+	var line [maxWho]byte
+	n, _ := f.ReadAt(line[:], 0)
+	who, _, _ := strings.Cut(string(line[:n]), "\n")
+	return who
+}
+
+// Owner implements [journal.Backend].
+func (b *backend) Owner(_ context.Context, id string) (who string, owned bool, err error) {
+	f, err := b.d.Open(b.name(id, locked), os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		owned, err = b.oldOwner(id)
+		return "", owned, err
+	}
+	if err != nil {
+		return "", false, err
+	}
+	free, err := b.d.Lock(f, false) // shared, so that two who ask do not take each other for an owner
+	if err == nil && !free {
+		who = ownerIn(f)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", false, err
+	}
+	return who, !free, nil
+}
+
 // same reports whether a file still has its name: an owner removes it.
-func (b *backend) same(f handle, name string) (bool, error) {
+func (b *backend) same(f File, name string) (bool, error) {
 	here, err := f.Stat()
 	if err != nil {
 		return false, err
@@ -168,7 +209,7 @@ func (b *backend) same(f handle, name string) (bool, error) {
 }
 
 // Scan implements [journal.Backend]. Places are offsets.
-func (b *backend) Scan(_ context.Context, id string, after uint64, at int64, yield func(line []byte, end int64) bool) error {
+func (b *backend) Scan(ctx context.Context, id string, after uint64, at int64, yield func(line []byte, end int64) bool) error {
 	f, err := b.d.Open(b.name(id, suffix), os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return journal.ErrNotFound
@@ -182,6 +223,9 @@ func (b *backend) Scan(_ context.Context, id string, after uint64, at int64, yie
 		return err
 	}
 	size := info.Size()
+	if isOld(f, size) {
+		return b.scanOld(ctx, id, yield)
+	}
 	switch {
 	case at > 0 && at <= size && continues(f, at, size, after):
 	case at >= 0 && after > 0:
@@ -268,6 +312,53 @@ func lines(f io.ReaderAt, at, size int64, yield func(line []byte, end int64) boo
 		}
 		line, n = nil, 0
 	}
+}
+
+const (
+	// statters is how many goroutines ask for the sizes of files, and statAtOnce for how many each asks at least: if there
+	// are many, that takes most of the time of a list.
+	statters, statAtOnce = 4, 256
+)
+
+// List implements [journal.Backend].
+func (b *backend) List(_ context.Context, yield func(id string, size int64) bool) error {
+	list, err := b.d.ReadDir(b.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool {
+		id, ok := strings.CutSuffix(e.Name(), suffix)
+		return !ok || journal.CheckID(id) != nil
+	})
+	sizes := make([]int64, len(list))
+	var group sync.WaitGroup
+	step := max(len(list)/statters+1, statAtOnce)
+	for begin := 0; begin < len(list); begin += step {
+		group.Go(func() {
+			for i := begin; i < min(begin+step, len(list)); i++ {
+				sizes[i] = -1 // deleted meanwhile, or no file
+				if info, err := list[i].Info(); err == nil && info.Mode().IsRegular() {
+					sizes[i] = info.Size()
+				}
+			}
+		})
+	}
+	group.Wait()
+	all := make(map[string]int64, len(list))
+	for _, parts := range []bool{false, true} { // a part counts if there is a first one
+		for i, e := range list {
+			id, first := partOf(strings.TrimSuffix(e.Name(), suffix))
+			if _, known := all[id]; sizes[i] >= 0 && (first && !parts || known && parts && !first) {
+				all[id] += sizes[i]
+			}
+		}
+	}
+	for id, size := range all {
+		if !yield(id, size) {
+			break
+		}
+	}
+	return nil
 }
 
 // Delete implements [journal.Backend].

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/journal/journaltest"
 	"github.com/goacp/acp/internal/long"
@@ -19,7 +21,7 @@ func TestSuite(t *testing.T) {
 	journaltest.Run(t, func(t testing.TB) journaltest.Fixture {
 		dir := filepath.Join(t.TempDir(), "journals")
 		return journaltest.Fixture{
-			Open: func(testing.TB) journal.Backend { return NewBackend(dir, "") },
+			Open: func(testing.TB) journal.Backend { return NewBackend(dir, Options{}) },
 			Change: func(t testing.TB, id string, change func([][]byte) [][]byte) {
 				name := filepath.Join(dir, id+suffix)
 				data, err := os.ReadFile(name)
@@ -111,11 +113,10 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestTornTold: Trouble reports what an owner has cut.
+// TestTornTold: an owner learns what it has cut.
 func TestTornTold(t *testing.T) {
 	dir := t.TempDir()
-	var told []error
-	c := Open(dir, Options{Options: journal.Options{Trouble: func(_ string, err error) { told = append(told, err) }}})
+	c := Open(dir, Options{})
 	defer c.Close()
 	name := make1(t, c, dir, "s", "0", "1")
 	info, err := os.Stat(name)
@@ -124,8 +125,8 @@ func TestTornTold(t *testing.T) {
 	w, err := c.Own(t.Context(), "s", nil)
 	must(t, err)
 	defer w.Release(t.Context())
-	if damage, ok := errors.AsType[*journal.DamageError](errors.Join(told...)); !ok || damage.Cut == 0 || !strings.Contains(damage.Error(), "unfinished") {
-		t.Errorf("told %v", told)
+	if damage := w.Damage(); damage == nil || damage.Cut == 0 || !strings.Contains(damage.Error(), "cut off") {
+		t.Errorf("told %v", damage)
 	}
 }
 
@@ -234,6 +235,32 @@ func TestFiles(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(dir, "d"+suffix), 0o700))
 	if _, err := c.Own(t.Context(), "d", nil); err == nil {
 		t.Error("a directory can be owned")
+	}
+}
+
+// TestList lists so many files that several goroutines ask for their sizes, with names among them that are no journals'.
+func TestList(t *testing.T) {
+	dir := t.TempDir()
+	want := map[string]int64{}
+	for i := range 3 * statters * statAtOnce {
+		id := fmt.Sprint("s", i)
+		must(t, os.WriteFile(filepath.Join(dir, id+suffix), make([]byte, i), 0o600))
+		if want[id] = int64(i); i%97 == 1 {
+			must(t, os.WriteFile(filepath.Join(dir, id+".2"+suffix), make([]byte, 5), 0o600)) // of an earlier version
+			want[id] += 5
+		}
+	}
+	for _, name := range []string{"index.db", "x.lock", "y" + renewed, "no id" + suffix, "left.2" + suffix} {
+		must(t, os.WriteFile(filepath.Join(dir, name), make([]byte, 1), 0o600))
+	}
+	must(t, os.Mkdir(filepath.Join(dir, "directory"+suffix), 0o700))
+	must(t, os.Symlink("nowhere", filepath.Join(dir, "link"+suffix)))
+	c := Open(dir, Options{})
+	defer c.Close()
+	got := map[string]int64{}
+	must(t, c.List(t.Context(), func(id string, size int64) bool { got[id] = size; return true }))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // A powered disk knows what survives a loss of power: what was written before a sync began that has ended. A sync takes up
 // to 10 ms.
 type powered struct {
-	system
+	System
 	t      *testing.T
 	random *rand.Rand
 
@@ -30,21 +30,21 @@ type powered struct {
 	next  int64 // what survives of what is to replace it
 }
 
-func (d *powered) Open(name string, flag int) (handle, error) {
-	f, err := d.system.Open(name, flag)
+func (d *powered) Open(name string, flag int) (File, error) {
+	f, err := d.System.Open(name, flag)
 	if err != nil || !strings.HasSuffix(name, suffix) && !strings.HasSuffix(name, renewed) {
 		return f, err
 	}
-	return &poweredFile{handle: f, d: d, renewed: strings.HasSuffix(name, renewed)}, nil
+	return &poweredFile{File: f, d: d, renewed: strings.HasSuffix(name, renewed)}, nil
 }
 
-func (d *powered) Lock(f handle) (bool, error) { return d.system.Lock(f) }
+func (d *powered) Lock(f File, exclusive bool) (bool, error) { return d.System.Lock(f, exclusive) }
 
 func (d *powered) SyncDir(name string) error {
 	d.mu.Lock()
 	d.named = true
 	d.mu.Unlock()
-	return d.system.SyncDir(name)
+	return d.System.SyncDir(name)
 }
 
 // Rename must not replace what survives by what does not.
@@ -56,11 +56,11 @@ func (d *powered) Rename(from, to string) error {
 		d.t.Errorf("%s replaces the journal, and %d bytes of it would survive, %v", from, d.next, err)
 	}
 	d.size, d.safe = d.next, d.next
-	return d.system.Rename(from, to)
+	return d.System.Rename(from, to)
 }
 
 type poweredFile struct {
-	handle
+	File
 	d       *powered
 	renewed bool
 	size    int64 // if it is to replace the journal
@@ -74,7 +74,7 @@ func (f *poweredFile) Write(b []byte) (int, error) {
 	} else {
 		f.d.size += int64(len(b))
 	}
-	return f.handle.Write(b)
+	return f.File.Write(b)
 }
 
 func (f *poweredFile) Sync() error {

@@ -99,8 +99,7 @@ func testFlipped(t *testing.T, f Fixture) {
 
 // testExchanged: records that are whole but not where they were are noticed, by whoever reads, follows or owns.
 func testExchanged(t *testing.T, f Fixture) {
-	var told troubles
-	c := open(t, f.Open(t), journal.Options{Trouble: told.tell})
+	c := open(t, f.Open(t))
 	lines, foreign := small(t, f, c, "s"), small(t, f, c, "other")
 	for what, list := range map[string][][]byte{
 		"one missing":  slices.Concat(lines[:5], lines[6:]),
@@ -135,10 +134,9 @@ func testExchanged(t *testing.T, f Fixture) {
 		if damage != nil && seen < len(got) {
 			t.Errorf("%s: %d records before the damage, %d can be read", what, seen, len(got))
 		}
-		before := len(told.all())
 		w := own(t, c, "s")
-		if n := len(told.all()) - before; (n == 1) != (damage != nil) {
-			t.Errorf("%s: Trouble got %v", what, told.all()[before:])
+		if found := w.Damage(); (found != nil) != (damage != nil) {
+			t.Errorf("%s: the owner finds %v", what, found)
 		}
 		appendTexts(t, w, "new")
 		release(t, w)
@@ -225,8 +223,7 @@ func testPositions(t *testing.T, f Fixture) {
 func testWitness(t *testing.T, f Fixture) {
 	var seen journal.Head
 	witness := func(_ context.Context, id string) (journal.Head, bool) { return seen, id == "s" }
-	var told troubles
-	c := open(t, f.Open(t), journal.Options{Witness: witness, Trouble: told.tell})
+	c := open(t, f.Open(t), journal.Options{Witness: witness})
 	small(t, f, c, "s")
 	all, err := read(t, c, "s", 0)
 	if err != nil {
@@ -244,8 +241,8 @@ func testWitness(t *testing.T, f Fixture) {
 		t.Errorf("%d texts, %v", len(got), damage)
 	}
 	w := own(t, c, "s")
-	if list := told.all(); len(list) != 1 || !errors.As(list[0], new(*journal.DamageError)) {
-		t.Errorf("told %v", list)
+	if found := w.Damage(); found == nil || found.Missing != 3 {
+		t.Errorf("the owner finds %v", found)
 	}
 	appendTexts(t, w, "a", "b", "c", "d")
 	release(t, w)

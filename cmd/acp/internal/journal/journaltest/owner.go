@@ -3,6 +3,7 @@ package journaltest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -291,5 +292,106 @@ func testDeleteElsewhere(t *testing.T, f Fixture) {
 	_, err = read(t, b, "s", 0)
 	if err != nil {
 		wantIs(t, "read", err, journal.ErrNotFound)
+	}
+}
+
+// sizes returns the list of a container.
+func sizes(t *testing.T, c *journal.Container) map[string]int64 {
+	t.Helper()
+	all := map[string]int64{}
+	if err := c.List(t.Context(), func(id string, size int64) bool {
+		if _, ok := all[id]; ok {
+			t.Errorf("%s is listed twice", id)
+		}
+		all[id] = size
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// testList: all journals are listed, with sizes that change when they do.
+func testList(t *testing.T, f Fixture) {
+	b := f.Open(t)
+	c := open(t, b)
+	if all := sizes(t, c); len(all) > 0 {
+		t.Errorf("listed of nothing: %v", all)
+	}
+	for _, id := range []string{"a", "b", "a.agent", "c"} {
+		w := create(t, c, id)
+		appendTexts(t, w, "0")
+		if id != "b" {
+			release(t, w)
+		} else {
+			defer release(t, w)
+		}
+	}
+	before := sizes(t, c)
+	if again := sizes(t, c); len(before) != 4 || before["a"] == 0 || !maps.Equal(again, before) {
+		t.Errorf("listed %v, and then %v", before, again)
+	}
+	w := own(t, c, "a")
+	appendTexts(t, w, "1")
+	release(t, w)
+	after := sizes(t, c)
+	if after["a"] <= before["a"] || after["b"] != before["b"] || after["a.agent"] != before["a.agent"] {
+		t.Errorf("listed %v, and then %v", before, after)
+	}
+	n := 0
+	if err := c.List(t.Context(), func(string, int64) bool { n++; return false }); err != nil || n != 1 {
+		t.Errorf("it was not ended: %d, %v", n, err)
+	}
+	if err := c.Delete(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if all := sizes(t, c); len(all) != 2 {
+		t.Errorf("after a deletion %v", all)
+	}
+}
+
+// testOwner: who owns a journal is known, here and in another container, however many ask, and to ask disturbs nobody who is
+// about to own it.
+func testOwner(t *testing.T, f Fixture) {
+	b := f.Open(t)
+	c := open(t, b)
+	owned := func(what string, c *journal.Container, want bool) {
+		t.Helper()
+		if who, is, err := c.Owner(t.Context(), "s"); is != want || err != nil || !is && who != "" {
+			t.Errorf("%s: owned by %q: %v, %v", what, who, is, err)
+		}
+	}
+	other := journal.New(b, journal.Options{}) // it has the same backend, which c closes
+	owned("before it is made", c, false)
+	w := create(t, c, "s")
+	owned("made", c, true)
+	owned("made, elsewhere", other, true)
+	release(t, w)
+	owned("released", c, false)
+	owned("released, elsewhere", other, false)
+	stop := make(chan struct{})
+	var asking sync.WaitGroup
+	for range 4 {
+		asking.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, _, err := other.Owner(t.Context(), "s"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 50 {
+		release(t, own(t, c, "s"))
+	}
+	close(stop)
+	asking.Wait()
+	owned("in the end", other, false)
+	if _, _, err := c.Owner(t.Context(), "../s"); !errors.Is(err, journal.ErrInvalid) {
+		t.Errorf("of a wrong id: %v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -78,6 +77,11 @@ func (d *disk) under() (n int) {
 
 // bubble runs a test with a disk of which it decides, and with a clock of its own.
 func bubble(t *testing.T, f Fixture, run func(t *testing.T, d *disk, c *journal.Container, told *troubles)) {
+	bubbleWith(t, f, journal.Options{}, run)
+}
+
+// bubbleWith is bubble with options.
+func bubbleWith(t *testing.T, f Fixture, o journal.Options, run func(t *testing.T, d *disk, c *journal.Container, told *troubles)) {
 	if f.Real {
 		t.Skip("it needs real time")
 	}
@@ -142,7 +146,8 @@ func bubble(t *testing.T, f Fixture, run func(t *testing.T, d *disk, c *journal.
 			defer d.mu.Unlock()
 			d.scans++
 		}
-		run(t, d, open(t, h, journal.Options{Trouble: told.tell}), &told)
+		o.Trouble = told.tell
+		run(t, d, open(t, h, o), &told)
 	})
 }
 
@@ -304,59 +309,6 @@ func testSyncsAtOnce(t *testing.T, f Fixture) {
 		open()
 		if got := d.take(); strings.Count(got, "kept") != 10 || d.most != 8 {
 			t.Errorf("at most %d syncs; %s", d.most, got)
-		}
-	})
-}
-
-// testBacklog: 64 MiB wait, and twice as much of what somebody relies on. Then nothing is accepted until there is room.
-func testBacklog(t *testing.T, f Fixture) {
-	bubble(t, f, func(t *testing.T, d *disk, c *journal.Container, told *troubles) {
-		w := create(t, c, "s")
-		wait, open := gate()
-		d.set(wait, nil)
-		big := []byte(`"` + strings.Repeat("x", 8<<20) + `"`)
-		var kept []uint64
-		add := func(kind journal.Kind) error {
-			return w.Append([]journal.Draft{{Kind: kind, Data: big}}, func(recs []*journal.Record, err error) {
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				kept = append(kept, recs[0].Seq)
-			})
-		}
-		count := func(kind journal.Kind) (n int, err error) {
-			for ; n < 100; n++ {
-				if err := add(kind); err != nil {
-					return n, err
-				}
-			}
-			return n, nil
-		}
-		n, err := count(journal.KindUpdate)
-		if n != 8 || !errors.Is(err, journal.ErrBehind) {
-			t.Errorf("%d updates, %v", n, err)
-		}
-		n, err = count(journal.KindEnd)
-		if n != 8 || !errors.Is(err, journal.ErrBehind) {
-			t.Errorf("%d ends, %v", n, err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		wantIs(t, "room", w.Room(ctx), context.DeadlineExceeded)
-		if list := told.all(); len(list) != 1 || !errors.Is(list[0], journal.ErrStalled) {
-			t.Errorf("told %v", list)
-		}
-		open()
-		if err := errors.Join(w.Room(t.Context()), w.Sync(t.Context())); err != nil {
-			t.Error(err)
-		}
-		if err := add(journal.KindUpdate); err != nil {
-			t.Error(err)
-		}
-		release(t, w)
-		if len(kept) != 17 || !slices.IsSorted(kept) || kept[0] != 2 {
-			t.Errorf("kept %v", kept)
 		}
 	})
 }

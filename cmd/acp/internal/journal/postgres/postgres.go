@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,8 @@ const (
 	timeout = 5 * time.Second
 	// What is read at once.
 	chunkRecords, chunkBytes = 500, 4 << 20
+	// maxNodes bounds the nodes among which an owner is looked for.
+	maxNodes = 1000
 	// maxGroup bounds the records of all journals in a transaction; a single write may have more.
 	maxGroup = engine.MaxRecords
 )
@@ -174,6 +177,50 @@ func (b *backend) Scan(ctx context.Context, id string, after uint64, at int64, y
 		from = some[len(some)-1].Seq + 1
 	}
 	return nil
+}
+
+// List implements [journal.Backend].
+func (b *backend) List(ctx context.Context, yield func(id string, size int64) bool) error {
+	var after engine.Position
+	for {
+		some, err := b.db.ListSessions(ctx, engine.Query{}, after, engine.MaxRecords)
+		if err != nil {
+			return known(err)
+		}
+		for _, s := range some {
+			after = engine.Position{Updated: s.Updated, ID: s.ID}
+			st, err := b.db.State(ctx, s.ID)
+			if errors.Is(err, engine.ErrNotFound) {
+				continue // deleted meanwhile
+			}
+			if err != nil {
+				return known(err)
+			}
+			if !yield(s.ID, int64(st.Seq)) {
+				return nil
+			}
+		}
+		if len(some) < engine.MaxRecords {
+			return nil
+		}
+	}
+}
+
+// Owner implements [journal.Backend]. The owner of last counts while nothing is known of its node.
+func (b *backend) Owner(ctx context.Context, id string) (who string, owned bool, err error) {
+	st, err := b.db.State(ctx, id)
+	if errors.Is(err, engine.ErrNotFound) || err == nil && st.Node == "" {
+		return "", false, nil
+	}
+	var nodes []engine.Node
+	if err == nil {
+		nodes, err = b.db.Nodes(ctx, maxNodes)
+	}
+	gone := slices.ContainsFunc(nodes, func(n engine.Node) bool { return n.Name == st.Node && !n.Live })
+	if err != nil || gone {
+		return "", false, known(err)
+	}
+	return st.Node, true, nil
 }
 
 // Delete implements [journal.Backend].

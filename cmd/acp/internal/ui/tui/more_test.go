@@ -17,6 +17,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
@@ -264,11 +265,11 @@ func TestInterruptedSessions(t *testing.T) {
 	r := newRig(t, 80, 24, func(o *Options) {
 		o.store = func(context.Context) (*store.Store, error) { return st, nil }
 		for title, last := range map[string]store.Event{
-			"killed": {Kind: store.EventUpdate, Data: []byte(`{"sessionUpdate":"state_update","state":"running"}`)},
-			"ended":  {Kind: store.EventTurn, Data: []byte(`{"stopReason":"end_turn"}`)},
+			"killed": {Kind: journal.KindUpdate, Data: []byte(`{"sessionUpdate":"state_update","state":"running"}`)},
+			"ended":  {Kind: journal.KindEnd, Data: []byte(`{"stopReason":"end_turn"}`)},
 		} {
 			rec := st.Record(store.Session{Key: store.Key{Agent: o.Agent.Name, ID: title}, Cwd: o.cwd, Title: title}, store.RecordOptions{})
-			rec.Append(store.Event{Kind: store.EventUpdate, Data: []byte(`{"sessionUpdate":"user_message","messageId":"1"}`)}, last)
+			rec.Append(store.Event{Kind: journal.KindPrompt, Data: []byte(`{"sessionUpdate":"user_message","messageId":"1"}`)}, last)
 			if err := rec.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -297,7 +298,7 @@ func TestSessionSearch(t *testing.T) {
 		} {
 			v.Cwd = o.cwd
 			rec := st.Record(v, store.RecordOptions{})
-			rec.Append(store.Event{Kind: store.EventUpdate, Data: []byte(`{"sessionUpdate":"user_message","messageId":"1","content":[{"type":"text","text":"about giraffes and ` + v.Title + `"}]}`)})
+			rec.Append(store.Event{Kind: journal.KindPrompt, Data: []byte(`{"sessionUpdate":"user_message","messageId":"1","content":[{"type":"text","text":"about giraffes and ` + v.Title + `"}]}`)})
 			if err := rec.Close(); err != nil {
 				t.Fatal(err)
 			}
