@@ -115,17 +115,6 @@ type Database interface {
 	// Finish stores the receipt of a running operation and returns the operation as it is then.
 	Finish(ctx context.Context, principal, id string, receipt []byte) (Operation, error)
 
-	// PutAsk stores a pending ask if its epoch is that of the session, or fails with ErrFenced,
-	// ErrExists or, if the session has max pending asks, ErrTooMany.
-	PutAsk(ctx context.Context, session string, a Ask, max int) error
-	// Answer stores a decision if the ask is pending, and returns the ask as it is then. won is set
-	// if the decision is that of this call.
-	Answer(ctx context.Context, session, id string, d Decision) (a Ask, won bool, err error)
-	// PendingAsks returns up to n pending asks of a session, oldest first.
-	PendingAsks(ctx context.Context, session string, n int) ([]Ask, error)
-	// ExpireAsks expires the pending asks of epochs before a given one and returns them.
-	ExpireAsks(ctx context.Context, session string, before uint32) ([]Ask, error)
-
 	// Close closes the database. It is called once. Methods that run meanwhile may fail, but not
 	// Append, during which it is not called.
 	Close() error

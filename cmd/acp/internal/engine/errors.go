@@ -7,14 +7,14 @@ import (
 
 // Errors that callers distinguish with [errors.Is].
 var (
-	// ErrNotFound reports that there is no such session, ask or operation.
+	// ErrNotFound reports that there is no such session or operation.
 	ErrNotFound = errors.New("not found")
 	// ErrDeleted reports that a session was deleted; its id is never used again. It wraps [ErrNotFound].
 	ErrDeleted = fmt.Errorf("deleted: %w", ErrNotFound)
 	// ErrUnpurged reports that a session is deleted, though some of its records are not yet. They are once it is deleted
 	// again, or the database is opened.
 	ErrUnpurged = errors.New("deleted, but not all of its records")
-	// ErrExists reports that the id of a new session or ask is in use.
+	// ErrExists reports that the id of a new session is in use.
 	ErrExists = errors.New("exists already")
 	// ErrInvalid reports a value that is not accepted: too large, not UTF-8, not JSON, or with a NUL.
 	ErrInvalid = errors.New("invalid value")
@@ -51,10 +51,6 @@ var (
 	// ErrConflict reports that an operation id was used before with another fingerprint or receipt,
 	// or that a session was updated by others ten times in a row meanwhile.
 	ErrConflict = errors.New("conflict")
-	// ErrAnswered is inside an [*AnsweredError].
-	ErrAnswered = errors.New("answered already")
-	// ErrExpired reports that an ask has expired: the agent that asked is gone.
-	ErrExpired = errors.New("the question has expired")
 	// ErrClosed reports that the engine was closed.
 	ErrClosed = errors.New("the engine is closed")
 )
@@ -77,17 +73,3 @@ func (e *DamageError) Error() string {
 
 // Unwrap returns Err.
 func (e *DamageError) Unwrap() error { return e.Err }
-
-// An AnsweredError reports that somebody else's answer to an ask was committed first.
-type AnsweredError struct {
-	Session, ID string
-	// Decision is the answer that won.
-	Decision Decision
-}
-
-func (e *AnsweredError) Error() string {
-	return fmt.Sprintf("question %q of session %q: %v by %q", e.ID, e.Session, ErrAnswered, e.Decision.By)
-}
-
-// Unwrap returns [ErrAnswered].
-func (e *AnsweredError) Unwrap() error { return ErrAnswered }

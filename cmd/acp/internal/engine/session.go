@@ -205,7 +205,7 @@ func decodeCursor(s string) (Position, error) {
 	return p, nil
 }
 
-// Delete removes a session, its log and its asks, whoever owns it, and leaves a tombstone, so that
+// Delete removes a session and its log, whoever owns it, and leaves a tombstone, so that
 // the id cannot be used again. Appends that come later fail with [ErrDeleted], and so do followers.
 // To delete a session that was deleted is not an error; one that never was is [ErrNotFound].
 //

@@ -83,6 +83,16 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 				order = append(order, ask.ID)
 			}
 			s = ask.stamp
+		case kindAnswer:
+			var answer answerRecord
+			if err := json.Unmarshal(r.Data, &answer); err != nil {
+				return err
+			}
+			if ask, ok := asks[answer.ID]; ok {
+				ask.decided = &answer
+				asks[answer.ID] = ask
+			}
+			return nil
 		case kindUpdate, kindChild, kindEnd, kindMark:
 			if err := json.Unmarshal(r.Data, &s); err != nil {
 				return err
@@ -211,7 +221,7 @@ func (hs *heldStream) again(r askRecord) {
 		return
 	}
 	hs.mu.Lock()
-	hs.asks[string(e.ID)] = &heldAsk{seq: r.Event, raw: r.Raw, ask: r.ID, known: true, record: r.seq}
+	hs.asks[string(e.ID)] = &heldAsk{id: e.ID, seq: r.Event, raw: r.Raw, ask: r.ID, known: true, record: r.seq, decided: r.decided}
 	hs.mu.Unlock()
 	hs.put(r.Raw)
 }
@@ -222,23 +232,4 @@ func (s *session) wirePrefix() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return fmt.Sprintf("%d.%d-", s.own.Epoch(), s.known.Starts)
-}
-
-// decide returns the decision on a question that was put before, or false if it has none.
-func (s *session) decide(ctx context.Context, id string) (decision, bool, error) {
-	pending, err := s.g.cfg.Log.Pending(ctx, s.id)
-	if err != nil {
-		return decision{}, false, err
-	}
-	for _, a := range pending {
-		if a.ID == id {
-			return decision{}, false, nil
-		}
-	}
-	answered := (*engine.AnsweredError)(nil)
-	if err := s.g.cfg.Log.Answer(ctx, s.id, id, engine.Decision{Data: encode(decision{})}); !errors.As(err, &answered) {
-		return decision{}, true, err // it has been decided just now: nobody has
-	}
-	d, err := decisionOf(&answered.Decision)
-	return d, true, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,57 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/cmd/acp/internal/engine"
 )
-
-// A database of this kind loses what it says of an answer that it has committed, some times.
-type lossy struct {
-	engine.Database
-	times atomic.Int64
-}
-
-func (l *lossy) Answer(ctx context.Context, session, id string, d engine.Decision) (engine.Ask, bool, error) {
-	a, won, err := l.Database.Answer(ctx, session, id, d)
-	if won && l.times.Add(-1) >= 0 {
-		return engine.Ask{}, false, errors.New("the connection is lost")
-	}
-	return a, won, err
-}
-
-// TestAnswerUnacknowledged: an answer whose commit was not acknowledged reaches the agent, whether a client gives it or
-// a rule, and does not count as one that came too late.
-func TestAnswerUnacknowledged(t *testing.T) {
-	for name, rule := range map[string]acp.PermissionOptionID{"client": "", "rule": "allow_once"} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			l := new(lossy)
-			l.times.Store(1)
-			a := joinedMember(t, dir, "a", logOver(t, dir, leaseOfTests, &l.Database, l), talking(nil))
-			a.g.cfg.Policy = func(string, []string) Policy { return &rights{prompts: 1, option: rule} }
-			c := a.connect(1, func(c *acp.Client) {
-				c.RequestPermission = func(_ context.Context, r *acp.PermissionRequest) (acp.PermissionDecision, error) {
-					return r.Allow(), nil
-				}
-			})
-			s := c.new(t)
-			text, _, err := s.Prompt(t.Context(), acp.Text("ask")).Text()
-			if err != nil || text != "allow_oncetrue" {
-				t.Errorf("%q, %v", text, err)
-			}
-			if n := l.times.Load(); n > 0 {
-				t.Error("no answer was lost")
-			}
-			if err := a.log.Read(t.Context(), string(s.ID()), 0, func(r engine.Record) error {
-				if r.Kind == kindLate {
-					t.Errorf("an answer came too late: %s", r.Data)
-				}
-				return nil
-			}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
 
 // TestPermissionNumbered: a client that came between the commit of a question and the moment at which the question has
 // its number is asked, too, unless the rules answer it.
@@ -161,114 +112,60 @@ func TestQuestionsInOrder(t *testing.T) {
 	}
 }
 
-// A database of this kind decides a question once it may.
-type deciding struct {
-	engine.Database
-	may   chan struct{}
-	calls atomic.Int64
-}
-
-func (d *deciding) Answer(ctx context.Context, _, id string, made engine.Decision) (engine.Ask, bool, error) {
-	d.calls.Add(1)
-	select {
-	case <-d.may:
-		return engine.Ask{ID: id, State: engine.AskAnswered, Decision: made}, true, nil
-	case <-ctx.Done():
-		return engine.Ask{}, false, ctx.Err()
-	}
-}
-
-// TestAnswersTogether: of answers that arrive together, one is committed. The others learn of it without a query, which the
-// withdrawal of the question would abort. If the one being committed is abandoned, the next takes its turn.
+// TestAnswersTogether: of answers that arrive together, one counts, and so it does when nobody is to answer any more.
 func TestAnswersTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := &deciding{may: make(chan struct{})}
-		log := logOver(t, t.TempDir(), time.Minute, &db.Database, db)
-		s := &session{id: "s", g: &Gateway{cfg: Config{Log: log}}}
-		a := new(ask)
-		a.begin()
-		a.id = "a"
-		gone, leave := context.WithCancel(t.Context())
-		first := make(chan error, 1)
-		go func() { first <- s.commitAnswer(gone, a, decision{Option: "no", by: "first"}) }()
-		synctest.Wait()
-		bored, stop := context.WithCancel(t.Context())
-		left := make(chan error, 1)
-		go func() { left <- s.commitAnswer(bored, a, decision{Option: "no", by: "bored"}) }()
-		synctest.Wait()
-		stop()
-		if err := <-left; !errors.Is(err, context.Canceled) || db.calls.Load() != 1 {
-			t.Errorf("of one whose turn has not come: %v", err)
-		}
-		errs := make(chan error, 4)
-		for range cap(errs) {
-			go func() { errs <- s.commitAnswer(t.Context(), a, decision{Option: "yes", by: "jo"}) }()
-		}
-		synctest.Wait()
-		if n := db.calls.Load(); n != 1 {
-			t.Errorf("%d answers are committed at the same time", n)
-		}
-		leave()
-		if err := <-first; !errors.Is(err, context.Canceled) {
-			t.Errorf("of one that nobody waits for: %v", err)
-		}
-		close(db.may)
-		won := 0
-		for range cap(errs) {
-			err := <-errs
-			said, late := errors.AsType[*engine.AnsweredError](err)
-			switch {
-			case err == nil:
-				won++
-			case !late || said.Session != "s" || said.ID != "a" || said.Decision.By != "jo" || string(said.Decision.Data) != `{"option":"yes"}`:
-				t.Errorf("%v", err)
+		for _, patience := range []time.Duration{time.Hour, time.Second} {
+			s := &session{id: "s", ctx: t.Context(), g: &Gateway{cfg: Config{AskTimeout: patience}}}
+			a := new(ask)
+			a.begin()
+			var won atomic.Int64
+			var winner atomic.Value
+			for _, by := range []string{"jo", "al", "kim", "lee"} {
+				time.AfterFunc(time.Minute, func() {
+					if d := (decision{Option: "yes", by: by}); a.settle(d) {
+						won.Add(1)
+						winner.Store(by)
+					}
+				})
 			}
-		}
-		if n := db.calls.Load(); won != 1 || n != 2 {
-			t.Errorf("%d have decided, with %d calls of the database", won, n)
-		}
-		if err := log.Close(); err != nil {
-			t.Error(err)
+			d, err := s.await(t.Context(), a)
+			time.Sleep(time.Hour)
+			switch {
+			case patience == time.Second && (!errors.Is(err, errNoAnswer) || !d.dismissed() || won.Load() > 0):
+				t.Errorf("too late: %+v, %v, %d answers count", d, err, won.Load())
+			case patience == time.Hour && (err != nil || won.Load() != 1 || d.by != winner.Load()):
+				t.Errorf("%+v, %v, %d answers count", d, err, won.Load())
+			}
 		}
 	})
 }
 
-// TestAnswerAtTheEnd: when nobody is to answer any more, an answer whose commit hangs is given up, those that wait behind it
-// are not committed, and what is committed in the end is what the agent hears.
-func TestAnswerAtTheEnd(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		after time.Duration // from when on the database answers
-		want  acp.PermissionOptionID
+// TestAnswerRecord: a decision is what its record says.
+func TestAnswerRecord(t *testing.T) {
+	options := []acp.PermissionOption{{OptionID: "cancelled", Name: "No", Kind: acp.PermissionOptionKindRejectOnce}, {OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce}}
+	permission := &ask{permission: &acp.Permission{Options: options}}
+	form := &ask{form: &acp.FormRequest{}}
+	for name, tt := range map[string]struct {
+		a *ask
+		d decision
 	}{
-		{"the answer is committed in time", answerTime / 2, "yes"},
-		{"it is not", answerTime + time.Second, ""},
+		"an option":             {permission, decision{Option: "yes", by: "jo", From: "Jo", Key: "k"}},
+		"an unfortunate one":    {permission, decision{Option: "cancelled"}},
+		"one that is not there": {permission, decision{Option: "other"}},
+		"none":                  {permission, decision{}},
+		"a form":                {form, decision{Accepted: true, Content: map[string]json.RawMessage{"a": []byte("1")}}},
+		"declined":              {form, decision{Declined: true}},
+		"left":                  {form, decision{}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				db := &deciding{may: make(chan struct{})}
-				log := logOver(t, t.TempDir(), time.Minute, &db.Database, db)
-				s := &session{id: "s", ctx: t.Context(), g: &Gateway{cfg: Config{Log: log, AskTimeout: time.Hour}}}
-				a := new(ask)
-				a.begin()
-				go func() { _ = s.commitAnswer(t.Context(), a, decision{Option: "yes", by: "jo"}) }()
-				synctest.Wait()
-				behind := make(chan error, 1)
-				go func() { behind <- s.commitAnswer(t.Context(), a, decision{Option: "no", by: "al"}) }()
-				synctest.Wait()
-				time.AfterFunc(tt.after, func() { close(db.may) })
-				s.g.cfg.AskTimeout = 0 // from now on
-				d, err := s.await(t.Context(), a)
-				if d.Option != tt.want || d.dismissed() != errors.Is(err, errNoAnswer) {
-					t.Errorf("%+v, %v", d, err)
-				}
-				if err := <-behind; !errors.Is(err, engine.ErrAnswered) && !errors.Is(err, engine.ErrExpired) {
-					t.Errorf("one that waited: %v", err)
-				}
-				if err := log.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-		})
+		r := tt.a.answer(&tt.d)
+		r.Content = tt.d.Content
+		var kept answerRecord
+		if err := json.Unmarshal(encode(r), &kept); err != nil {
+			t.Fatal(err)
+		}
+		if got := kept.answered(tt.a); !reflect.DeepEqual(got, tt.d) {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.d)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp"
@@ -29,17 +27,17 @@ type ask struct {
 	detail     string         // what would be done, if it is about no call
 	describes  *engine.Record // of the call, which precedes the question; nil if the log knows as much
 
-	seq     uint64 // of its record
-	ctx     context.Context
-	cancel  context.CancelFunc // withdraws the question everywhere
-	decided chan decision      // has room for one
-	commits chan struct{}      // has room for one, which is there while an answer is being committed
-	settled error              // what later answers get once the question is decided or has expired; guarded by commits
-	over    atomic.Bool        // nobody is to answer any more
-	asked   int                // clients that are being asked; guarded by the session's lock
+	seq    uint64 // of its record
+	ctx    context.Context
+	cancel context.CancelFunc // withdraws the question everywhere
+	asked  int                // clients that are being asked; guarded by the session's lock
+
+	deciding sync.Mutex
+	settled  *decision     // the one that counts; nil until there is one
+	done     chan struct{} // closed then
 }
 
-// A decision is the answer to an ask, as it is committed.
+// A decision is the answer to an ask.
 type decision struct {
 	Option   acp.PermissionOptionID     `json:"option,omitempty"`
 	Accepted bool                       `json:"accepted,omitempty"`
@@ -50,8 +48,8 @@ type decision struct {
 	by       string
 }
 
-// maxAnswer bounds what a client answers, in bytes, so that the decision can be kept with who has made it.
-const maxAnswer = engine.MaxValue - 8<<10
+// maxAnswer bounds what a client answers, in bytes.
+const maxAnswer = 248 << 10
 
 // errMisfit is why a client cannot answer a form whose answers do not fit it.
 var errMisfit = errors.New("the answers do not fit the form")
@@ -66,44 +64,62 @@ func (d *decision) outcome() string {
 	case d.Option != "":
 		return string(d.Option)
 	case d.Accepted:
-		return "accepted"
+		return outcomeAccepted
 	case d.Declined:
-		return "declined"
+		return outcomeDeclined
 	}
 	return "cancelled"
 }
 
+// Outcomes of a question other than an option.
+const (
+	outcomeAccepted = "accepted"
+	outcomeDeclined = "declined"
+)
+
 // begin readies a question to be asked.
 func (a *ask) begin() {
-	a.id, a.decided, a.commits = newID("ask_"), make(chan decision, 1), make(chan struct{}, 1)
+	a.id, a.done = newID("ask_"), make(chan struct{})
 }
 
-// ask puts a question to everybody who watches, and to those who come, until one of them has answered it
-// and the answer is committed.
-func (s *session) ask(ctx context.Context, b *backend, a *ask, data []byte) (decision, error) {
+// settle decides a question with an answer, and reports whether that counts: the first one does.
+func (a *ask) settle(d decision) bool {
+	a.deciding.Lock()
+	defer a.deciding.Unlock()
+	if a.settled != nil {
+		return false
+	}
+	a.settled = &d
+	close(a.done)
+	return true
+}
+
+// counts returns the decision on a question that is settled.
+func (a *ask) counts() decision {
+	a.deciding.Lock()
+	defer a.deciding.Unlock()
+	return *a.settled
+}
+
+// ask puts a question to everybody who watches, and to those who come, until one of them has answered it. The answer is
+// committed before the agent hears it.
+func (s *session) ask(ctx context.Context, b *backend, a *ask) (decision, error) {
 	a.begin()
 	a.ctx, a.cancel = context.WithCancel(s.ctx)
 	defer a.cancel()
 	held, id := b.stream.asked(ctx)
 	if held != nil {
 		a.id = id
+		if held.decided != nil { // the log has it, and it has not arrived
+			return held.decided.answered(a), nil
+		}
 	}
 	known := held != nil && held.known
-	if known {
-		if d, decided, err := s.decide(ctx, a.id); decided || err != nil {
-			return d, err
-		}
-	} else {
-		if len(data) > engine.MaxValue {
-			data = encode(askRecord{ID: a.id, Title: a.title})
-		}
+	if !known {
 		if err := s.asksMore(); err != nil {
 			return decision{}, err
 		}
 		defer s.asksLess()
-		if err := s.keepAsk(ctx, a.id, data); err != nil {
-			return decision{}, err
-		}
 	}
 	if a.rule == nil {
 		s.mu.Lock()
@@ -114,14 +130,16 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask, data []byte) (dec
 	observed := s.observeAsk(ctx)
 	d := decision{}
 	err := s.put(ctx, b, a, held)
+	kept := err == nil
 	var lookout sync.WaitGroup
-	if err == nil && a.rule == nil && !known {
+	if kept && a.rule == nil && !known {
 		lookout.Go(func() { s.lookAfter(a) })
 	}
 	switch {
 	case err != nil:
 	case a.rule != nil:
-		d, err = *a.rule, s.insistAnswer(ctx, a, *a.rule)
+		d = *a.rule
+		a.settle(d)
 	default:
 		d, err = s.await(ctx, a)
 	}
@@ -133,8 +151,14 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask, data []byte) (dec
 	a.cancel()
 	lookout.Wait()
 	observed(a, d, err)
+	if !kept {
+		return d, err
+	}
 	answer := a.answer(&d)
-	if e := s.log.put(s.ctx, kindAnswer, encode(answer), nil); err == nil {
+	if held != nil {
+		answer.Content = d.Content
+	}
+	if e := s.keepAnswer(ctx, b, held, answer); err == nil {
 		err = e
 	}
 	if f := s.g.cfg.Audit.Decided; f != nil {
@@ -143,24 +167,17 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask, data []byte) (dec
 	return d, err
 }
 
-// keepAsk stores a question. The agent waits as long as that is not possible for a reason that passes, such as a disk
-// that is full.
-func (s *session) keepAsk(ctx context.Context, id string, data []byte) error {
-	for tried := false; ; tried = true {
-		_, err := s.own.Ask(ctx, id, data)
-		switch {
-		case tried && errors.Is(err, engine.ErrExists): // the attempt before has succeeded after all
-			return nil
-		case err == nil, errors.Is(err, engine.ErrExists), isFinal(err), ctx.Err() != nil, s.given():
-			return err
-		}
-		if !tried {
-			s.logger().Warn("gateway: a question cannot be kept, and is tried again", "error", err)
-		}
-		if !s.pause(ctx) {
-			return err
-		}
+// keepAnswer commits how a question was decided. If the agent outlives the gateway, that is done together with the frame in
+// which the agent hears it.
+func (s *session) keepAnswer(ctx context.Context, b *backend, held *heldAsk, answer *answerRecord) error {
+	if b.stream.answers(held, answer) {
+		return nil
 	}
+	if ctx.Err() != nil { // the agent does not wait for it
+		return s.log.put(s.ctx, kindAnswer, encode(answer), nil)
+	}
+	_, err := s.log.commit(ctx, kindAnswer, encode(answer))
+	return err
 }
 
 // put writes a question down, unless that was done before, so that everybody who watches is asked.
@@ -223,97 +240,23 @@ func (s *session) numbered(a *ask, seq uint64) {
 	}
 }
 
-// await waits for the answer. When nobody is to answer any more, that is committed, too, so that a late
-// answer is not taken for one. An answer that is committed in the same moment counts.
+// await waits for the answer. When nobody is to answer any more, that is a decision, too, so that a late answer is not taken
+// for one.
 func (s *session) await(ctx context.Context, a *ask) (decision, error) {
 	timer := time.NewTimer(s.g.cfg.AskTimeout)
 	defer timer.Stop()
 	var err error
 	select {
-	case d := <-a.decided:
-		return d, nil
+	case <-a.done:
 	case <-timer.C:
-		err = errNoAnswer
-	case <-ctx.Done():
+		if a.settle(decision{}) {
+			err = errNoAnswer
+		}
+	case <-ctx.Done(): // the agent does not wait for it
+		a.settle(decision{})
 		err = context.Cause(ctx)
 	}
-	a.over.Store(true)
-	bound, cancel := context.WithTimeout(s.ctx, 3*answerTime)
-	defer cancel()
-	none := s.commitAnswer(bound, a, decision{})
-	won, ok := errors.AsType[*engine.AnsweredError](none)
-	if !ok {
-		return decision{}, errors.Join(err, none)
-	}
-	d, bad := decisionOf(&won.Decision)
-	if ctx.Err() != nil { // the agent does not wait for it
-		return d, errors.Join(err, bad)
-	}
-	return d, bad
-}
-
-// decisionOf reads a decision that was committed.
-func decisionOf(kept *engine.Decision) (d decision, err error) {
-	err = json.Unmarshal(kept.Data, &d)
-	d.by = kept.By
-	return d, err
-}
-
-// answerTime bounds how long an answer is being committed. One of which nothing is known by then is committed again.
-const answerTime = 4 * time.Second
-
-// commitAnswer decides an ask, unless it is decided. Answers that arrive together take turns: the first to succeed
-// withdraws the question, which would abort the transactions of the others and often close their connections.
-func (s *session) commitAnswer(ctx context.Context, a *ask, d decision) error {
-	data, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	select {
-	case a.commits <- struct{}{}:
-		defer func() { <-a.commits }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if a.settled != nil {
-		return a.settled
-	}
-	if a.over.Load() && !d.dismissed() {
-		return engine.ErrExpired
-	}
-	made := engine.Decision{By: d.by, Data: data}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	err = s.g.cfg.Log.Answer(ctx, s.id, a.id, made)
-	switch {
-	case err == nil:
-		a.settled = &engine.AnsweredError{Session: s.id, ID: a.id, Decision: made}
-	case errors.Is(err, engine.ErrAnswered), errors.Is(err, engine.ErrExpired):
-		a.settled = err
-	}
-	return err
-}
-
-// insistAnswer decides an ask as commitAnswer does, and tries that again as long as it fails for a reason that passes. An
-// attempt that seems to fail may have succeeded: the decision that the next one finds is then this one.
-func (s *session) insistAnswer(ctx context.Context, a *ask, d decision) error {
-	for tried := false; ; tried = true {
-		err := s.commitAnswer(ctx, a, d)
-		won := (*engine.AnsweredError)(nil)
-		switch {
-		case tried && errors.As(err, &won) && won.Decision.By == d.by && bytes.Equal(won.Decision.Data, encode(d)):
-			return nil
-		case err == nil, errors.Is(err, engine.ErrAnswered), errors.Is(err, engine.ErrExpired), errors.Is(err, engine.ErrInvalid),
-			errors.Is(err, engine.ErrNotFound), ctx.Err() != nil, s.given():
-			return err
-		}
-		if !tried {
-			s.logger().Error("gateway: an answer cannot be kept, and is tried again", "error", err)
-		}
-		if !s.pause(ctx) {
-			return err
-		}
-	}
+	return a.counts(), err
 }
 
 // question implements place.
@@ -365,14 +308,8 @@ func (s *session) answered(a *ask, d decision) {
 	if d.dismissed() && others {
 		return
 	}
-	err := s.insistAnswer(a.ctx, a, d)
-	switch {
-	case err == nil:
-		a.decided <- d // nobody else has committed
-	case errors.Is(err, engine.ErrAnswered), errors.Is(err, engine.ErrExpired), a.ctx.Err() != nil && !s.given():
+	if !a.settle(d) {
 		s.late(a, d)
-	case !s.given():
-		s.logger().Error("gateway: an answer cannot be kept", "error", err)
 	}
 }
 
@@ -505,17 +442,11 @@ func (b *backend) permission(ctx context.Context, req *acp.PermissionRequest) (a
 	a := &ask{title: req.Title, permission: &acp.Permission{
 		Title: req.Title, Description: req.Description, Options: req.Options, Subject: b.names.subject(child, req.Subject), Meta: req.Meta,
 	}}
-	v2 := *req.V2
-	v2.Subject = b.names.subject(child, v2.Subject)
-	data, err := json.Marshal(&v2)
-	if err != nil {
-		return acp.CancelPermission(), err
-	}
-	if err := b.describes(a, req, v2.Subject); err != nil {
+	if err := b.describes(a, req, b.names.subject(child, req.V2.Subject)); err != nil {
 		return acp.CancelPermission(), err
 	}
 	a.rule = b.s.rule(ctx, req)
-	d, err := b.s.ask(ctx, b, a, data)
+	d, err := b.s.ask(ctx, b, a)
 	if err != nil || d.Option == "" {
 		return acp.CancelPermission(), err
 	}
@@ -537,15 +468,7 @@ func (b *backend) elicit(ctx context.Context, req *acp.ElicitationRequest) (*acp
 	} else {
 		a.link = &acp.LinkRequest{Message: req.Message, URL: req.URL, ToolCallID: call, Meta: req.Meta}
 	}
-	data, err := json.Marshal(struct {
-		Message string                 `json:"message"`
-		Form    *acp.ElicitationSchema `json:"form,omitempty"`
-		URL     string                 `json:"url,omitempty"`
-	}{req.Message, req.Form, req.URL})
-	if err != nil {
-		return acp.CancelElicitation(), err
-	}
-	d, err := b.s.ask(ctx, b, a, data)
+	d, err := b.s.ask(ctx, b, a)
 	switch {
 	case err != nil:
 		return acp.CancelElicitation(), err

@@ -139,6 +139,18 @@ func (a *ask) answer(d *decision) *answerRecord {
 	return r
 }
 
+// answered returns the decision that a record is about.
+func (r *answerRecord) answered(a *ask) decision {
+	d := decision{From: r.From, Key: r.Key, by: r.By, Content: r.Content}
+	switch {
+	case a.permission != nil && (r.Kind != "" || r.Outcome != d.outcome()):
+		d.Option = acp.PermissionOptionID(r.Outcome)
+	case a.permission == nil:
+		d.Accepted, d.Declined = r.Outcome == outcomeAccepted, r.Outcome == outcomeDeclined
+	}
+	return d
+}
+
 // decision returns how a question was decided, as clients see it.
 func (r *answerRecord) decision(at *engine.Record) *history.Decision {
 	return &history.Decision{

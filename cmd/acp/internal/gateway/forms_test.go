@@ -42,18 +42,21 @@ func inquiring(r *rig) *acp.Agent {
 			return "", err
 		}
 		var last askRecord
-		id := page.Sessions[0].ID
-		if err := r.log.Read(ctx, id, 0, func(rec engine.Record) error {
-			if rec.Kind != kindAsk {
-				return nil
+		var kept answerRecord
+		if err := r.log.Read(ctx, page.Sessions[0].ID, 0, func(rec engine.Record) error {
+			switch rec.Kind {
+			case kindAsk:
+				return json.Unmarshal(rec.Data, &last)
+			case kindAnswer:
+				return json.Unmarshal(rec.Data, &kept)
 			}
-			return json.Unmarshal(rec.Data, &last)
+			return nil
 		}); err != nil {
 			return "", err
 		}
-		d, decided, err := r.g.session(id).decide(ctx, last.ID)
-		if kept := filled(d.Accepted, d.Declined, d.Content); err != nil || !decided || kept != heard {
-			return "", fmt.Errorf("heard %q, but %q is kept: %v, %w", heard, kept, decided, err)
+		d := decision{Accepted: answer.Accepted, Declined: answer.Declined}
+		if kept.ID != last.ID || kept.Outcome != d.outcome() {
+			return "", fmt.Errorf("heard %q, but %q is kept of %s, which was not %s", heard, kept.Outcome, kept.ID, last.ID)
 		}
 		return acp.StopEndTurn, t.Say(heard)
 	}}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -88,12 +89,16 @@ type heldCall struct {
 
 // heldAsk is a request of the agent.
 type heldAsk struct {
+	id     json.RawMessage
 	seq    uint64
 	raw    []byte
 	ask    string // the id of its question; "" if it is none
 	known  bool   // an earlier gateway has put it
 	record uint64 // then, the record of that
-	over   bool   // its answer is being written: the agent may use its id again
+	// decided is the answer, if an earlier gateway has kept it, and keeps is one that is to be kept with the frame that has it.
+	decided *answerRecord
+	keeps   *answerRecord
+	over    bool // its answer is being written: the agent may use its id again
 }
 
 func newHeldStream(h Held, s *session, prefix string, adopted *adoption) *heldStream {
@@ -237,7 +242,7 @@ func (hs *heldStream) takes(ev heldEvent, e *envelope) bool {
 	if a := hs.asks[string(e.ID)]; a != nil && !a.over {
 		return false
 	}
-	hs.asks[string(e.ID)] = &heldAsk{seq: ev.seq, raw: bytes.Clone(ev.text)} // the connection may change what it reads
+	hs.asks[string(e.ID)] = &heldAsk{id: bytes.Clone(e.ID), seq: ev.seq, raw: bytes.Clone(ev.text)} // the connection may change what it reads
 	return true
 }
 
@@ -501,7 +506,11 @@ func (hs *heldStream) respond(data []byte, e *envelope) error {
 	a := hs.asks[string(e.ID)]
 	hs.mu.Unlock()
 	if a != nil && a.ask != "" {
-		if err := hs.note(sentRecord{Frame: hs.h.Sent() + 1, Ask: a.ask}); err != nil {
+		records := []engine.Record{{Kind: kindSent, Data: encode(sentRecord{Frame: hs.h.Sent() + 1, Ask: a.ask})}}
+		if answer := hs.keeps(a); answer != nil {
+			records = append([]engine.Record{{Kind: kindAnswer, Data: encode(answer)}}, records...)
+		}
+		if _, err := hs.s.log.commitAll(hs.s.ctx, records...); err != nil {
 			return err
 		}
 	}
@@ -524,6 +533,34 @@ func (hs *heldStream) respond(data []byte, e *envelope) error {
 		}
 	}
 	return nil
+}
+
+// answers has a decision kept with the frame in which the agent hears it. It reports false if there will be none.
+func (hs *heldStream) answers(a *heldAsk, answer *answerRecord) bool {
+	if hs == nil || a == nil {
+		return false
+	}
+	select {
+	case <-hs.done:
+		return false
+	default:
+	}
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if a.over || hs.asks[string(a.id)] != a {
+		return false
+	}
+	a.keeps = answer
+	return true
+}
+
+// keeps takes the decision that is to be kept now, if there is one.
+func (hs *heldStream) keeps(a *heldAsk) *answerRecord {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	answer := a.keeps
+	a.keeps = nil
+	return answer
 }
 
 // asked returns the request of the agent that a hook's ctx belongs to, and the id of its question. The number of its event
@@ -581,5 +618,17 @@ func (hs *heldStream) Close() error {
 		_ = hs.h.Close()
 	})
 	hs.pump.Wait()
+	hs.mu.Lock()
+	var left []*answerRecord // that the agent will not hear
+	for _, a := range hs.asks {
+		if a.keeps != nil {
+			left = append(left, a.keeps)
+			a.keeps = nil
+		}
+	}
+	hs.mu.Unlock()
+	for _, answer := range left {
+		_ = hs.s.log.put(hs.s.ctx, kindAnswer, encode(answer), nil) // whoever gave the session up has said so
+	}
 	return nil
 }

@@ -131,11 +131,7 @@ func (s *session) allowMode(t *turn, b *backend) error {
 			{OptionID: "reject_once", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
 		},
 	}
-	data, err := json.Marshal(&acpv2.RequestPermissionRequest{SessionID: acp.SessionID(s.id), Title: p.Title, Description: p.Description, Options: p.Options})
-	if err != nil {
-		return err
-	}
-	d, err := s.ask(t.ctx, b, &ask{title: p.Title, permission: p}, data)
+	d, err := s.ask(t.ctx, b, &ask{title: p.Title, permission: p})
 	if err == nil && d.Option != "allow_once" {
 		err = fmt.Errorf("nobody who may approve has allowed that the agent answers %s in the mode %s, in which it may do things without asking", who, mode)
 	}

@@ -116,7 +116,8 @@ type askRecord struct {
 	Raw   json.RawMessage `json:"raw,omitempty"` // the request of an agent that outlives the gateway
 	stamp
 
-	seq, sent uint64 // its record, and the frame with the answer
+	seq, sent uint64        // its record, and the frame with the answer
+	decided   *answerRecord // the answer, if there is one
 }
 
 // answerRecord is the decision on a question.
@@ -137,6 +138,8 @@ type answerRecord struct {
 	Kind   acp.PermissionOptionKind `json:"kind,omitempty"`
 	Rule   bool                     `json:"rule,omitempty"`
 	Detail string                   `json:"detail,omitempty"`
+	// Content is what was entered in a form, if the agent outlives the gateway: the next one may have to tell it.
+	Content map[string]json.RawMessage `json:"content,omitempty"`
 }
 
 // noticeRecord is something that people should know.

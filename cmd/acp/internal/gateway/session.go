@@ -145,9 +145,6 @@ func (s *session) takeOver(ctx context.Context) error {
 	if err := s.unsuggest(ctx); err != nil {
 		return err
 	}
-	if _, err := s.own.Expire(ctx); err != nil {
-		return err
-	}
 	if s.info.State == stateRunning {
 		return s.endInterrupted(ctx)
 	}

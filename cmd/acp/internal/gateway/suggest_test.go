@@ -42,12 +42,25 @@ func TestSuggestions(t *testing.T) {
 	versions(t, func(t *testing.T, version, agent int) {
 		r := newRig(t, suggesting(t))
 		r.max = agent
-		updates := make(chan *acp.Update, 100)
+		type said struct {
+			to *acp.ClientSession
+			*acp.Update
+		}
+		updates := make(chan said, 100)
 		offers := func(c *acp.Client) {
 			c.Suggestions = &acp.PromptContent{}
-			c.Update = func(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
+			c.Update = func(_ context.Context, to *acp.ClientSession, u *acp.Update) {
 				if _, ok := u.Update.(*acpv2.PromptSuggestionsUpdate); ok {
-					updates <- u
+					updates <- said{to, u}
+				}
+			}
+		}
+		// both waits until two clients have been sent so many suggestions.
+		both := func(n int) {
+			got := map[*acp.ClientSession]bool{}
+			for len(got) < 2 {
+				if u := <-updates; len(u.Update.Update.(*acpv2.PromptSuggestionsUpdate).Suggestions) == n {
+					got[u.to] = true
 				}
 			}
 		}
@@ -89,12 +102,9 @@ func TestSuggestions(t *testing.T) {
 		is(s)
 		say(t, s, "four")
 		is(s, "four")
-		for len(updates) > 0 {
-			<-updates
-		}
+		both(1)
 		r.stopAgent(s.ID())
-		<-updates // of one of them
-		<-updates
+		both(0)
 		is(s)
 		is(there)
 		is(r.connect(version, offers).load(t, s.ID()))

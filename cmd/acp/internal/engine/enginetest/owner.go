@@ -34,8 +34,6 @@ func testFence(t *testing.T, b Backend) {
 		_, err = old.Append(t.Context(), records("no")...)
 		wantIs(t, "append of the old owner", err, engine.ErrFenced)
 	}
-	_, err = old.Ask(t.Context(), "q", nil)
-	wantIs(t, "ask of the old owner", err, engine.ErrFenced)
 	if err := old.Release(t.Context()); err != nil {
 		t.Errorf("release by the old owner: %v", err)
 	}

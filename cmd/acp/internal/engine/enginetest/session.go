@@ -153,9 +153,6 @@ func testDelete(t *testing.T, b Backend) {
 		}
 	}
 	appendTexts(t, all[1], "1")
-	if _, err := all[0].Ask(t.Context(), "q", nil); err != nil {
-		t.Fatal(err)
-	}
 	for _, want := range []string{"a", ""} {
 		if owner, err := n.Delete(t.Context(), "s"); err != nil || owner != want {
 			t.Fatalf("owner %q, want %q: %v", owner, want, err)
@@ -172,11 +169,6 @@ func testDelete(t *testing.T, b Backend) {
 	wantIs(t, "read", err, engine.ErrDeleted)
 	_, err = all[0].Append(t.Context(), records("x")...)
 	wantIs(t, "append", err, engine.ErrDeleted)
-	_, err = all[0].Ask(t.Context(), "r", nil)
-	wantIs(t, "ask", err, engine.ErrDeleted)
-	if asks, err := n.Pending(t.Context(), "s"); err != nil || len(asks) > 0 {
-		t.Errorf("%d asks, %v", len(asks), err)
-	}
 	_, err = n.Delete(t.Context(), "none")
 	wantIs(t, "delete of nothing", err, engine.ErrNotFound)
 	if errors.Is(err, engine.ErrDeleted) {
@@ -256,98 +248,6 @@ func testLedger(t *testing.T, b Backend) {
 	for i := range 100 { // sweeps the expired one of bob, at some point
 		if _, err := n.Begin(t.Context(), "carl", fmt.Sprint(i), nil); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-// testAsks: questions are pending until they are answered or expire.
-func testAsks(t *testing.T, b Backend) {
-	a, c := start(t, b, "a"), start(t, b, "c")
-	o := a.own(t, "s")[0]
-	var want []engine.Ask
-	for _, id := range []string{"2", "1", "3"} {
-		ask, err := o.Ask(t.Context(), id, []byte("may I "+id))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want = append(want, ask)
-	}
-	_, err := o.Ask(t.Context(), "1", nil)
-	wantIs(t, "ask again", err, engine.ErrExists)
-	got, err := c.Pending(t.Context(), "s")
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	yes := engine.Decision{By: "ann", Time: time.Unix(5, 6).UTC(), Data: []byte("yes")}
-	if err := c.Answer(t.Context(), "s", "1", yes); err != nil {
-		t.Fatal(err)
-	}
-	err = a.Answer(t.Context(), "s", "1", engine.Decision{By: "bob"})
-	wantIs(t, "answer again", err, engine.ErrAnswered)
-	lost, _ := errors.AsType[*engine.AnsweredError](err)
-	if diff := cmp.Diff(&engine.AnsweredError{Session: "s", ID: "1", Decision: yes}, lost); diff != "" {
-		t.Errorf("the answer that lost (-want +got):\n%s", diff)
-	}
-	wantIs(t, "answer to nothing", a.Answer(t.Context(), "s", "none", yes), engine.ErrNotFound)
-	if all, err := o.Expire(t.Context()); err != nil || len(all) != 0 {
-		t.Errorf("the owner's own asks expire: %v, %v", all, err)
-	}
-	b.lapse(t, "a")
-	next, err := c.Claim(t.Context(), "s", c.lease)
-	if err != nil {
-		t.Fatal(err)
-	}
-	expired, err := next.Expire(t.Context())
-	if err != nil || len(expired) != 2 || expired[0].ID != "2" || expired[0].State != engine.AskExpired {
-		t.Errorf("expired: %v, %v", expired, err)
-	}
-	wantIs(t, "answer too late", a.Answer(t.Context(), "s", "2", yes), engine.ErrExpired)
-	if got, err := a.Pending(t.Context(), "s"); err != nil || len(got) != 0 {
-		t.Errorf("pending: %v, %v", got, err)
-	}
-	for i := range 1000 {
-		if _, err := next.Ask(t.Context(), fmt.Sprintf("n%d", i), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err = next.Ask(t.Context(), "one more", nil)
-	wantIs(t, "one more", err, engine.ErrTooMany)
-}
-
-// testAnswerRace: of five answers at the same time, on two nodes, one wins, and the others learn
-// which.
-func testAnswerRace(t *testing.T, b Backend) {
-	nodes := []*node{start(t, b, "a"), start(t, b, "c")}
-	o := nodes[0].own(t, "s")[0]
-	for round := range 40 {
-		id := fmt.Sprint(round)
-		if _, err := o.Ask(t.Context(), id, nil); err != nil {
-			t.Fatal(err)
-		}
-		var won atomic.Int32
-		var winner sync.Map
-		var wg sync.WaitGroup
-		for i := range 5 {
-			wg.Go(func() {
-				by := fmt.Sprintf("p%d", i)
-				err := nodes[i%2].Answer(t.Context(), "s", id, engine.Decision{By: by, Data: []byte(by)})
-				lost, isLost := errors.AsType[*engine.AnsweredError](err)
-				switch {
-				case err == nil:
-					won.Add(1)
-					winner.Store(by, true)
-				case isLost:
-					winner.Store(lost.Decision.By, true)
-				default:
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		different := 0
-		winner.Range(func(any, any) bool { different++; return true })
-		if won.Load() != 1 || different != 1 {
-			t.Fatalf("round %d: %d have won, %d different decisions", round, won.Load(), different)
 		}
 	}
 }

@@ -57,8 +57,6 @@ func Run(t *testing.T, fresh func(testing.TB) Backend) {
 		{"Delete", testDelete},
 		{"DeleteWhileOwned", testDeleteWhileOwned},
 		{"Ledger", testLedger},
-		{"Asks", testAsks},
-		{"AnswerRace", testAnswerRace},
 		{"Follow", testFollow},
 		{"FollowLag", testFollowLag},
 		{"FollowEnds", testFollowEnds},

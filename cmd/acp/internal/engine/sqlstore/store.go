@@ -94,19 +94,7 @@ CREATE TABLE IF NOT EXISTS acp_operation (
 	PRIMARY KEY (principal, id)
 );
 CREATE INDEX IF NOT EXISTS acp_operation_expires ON acp_operation (expires);
-CREATE TABLE IF NOT EXISTS acp_ask (
-	session  text   NOT NULL,
-	id       text   NOT NULL,
-	epoch    bigint NOT NULL,
-	created  bigint NOT NULL,
-	data     {blob} NOT NULL,
-	state    text   NOT NULL,
-	decider  text   NOT NULL,
-	decided  bigint NOT NULL,
-	decision {blob} NOT NULL,
-	token    bigint NOT NULL, -- of the call that wrote it last
-	PRIMARY KEY (session, id)
-)`
+DROP TABLE IF EXISTS acp_ask`
 
 // A Tx is what runs statements in a transaction: [*sql.Tx] is one.
 type Tx interface {
