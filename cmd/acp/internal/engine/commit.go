@@ -84,6 +84,9 @@ func (e *Engine) gather() (parts []*part) {
 		p := &part{o: o, calls: calls, Batch: Batch{Session: o.id, Key: o.key, Epoch: o.epoch, Claim: o.claim, Old: o.Head()}}
 		for _, c := range calls {
 			p.Records = append(p.Records, c.recs...)
+			if c.state != "" {
+				p.State = c.state
+			}
 			n, size = n-len(c.recs), size-c.size
 		}
 		p.New = seal(p.Records, o.id, o.epoch, p.Old)

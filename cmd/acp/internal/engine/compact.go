@@ -137,7 +137,7 @@ func (o *Owned) Compact(ctx context.Context, gaps []Gap) error {
 
 // vouch appends the record that vouches for gaps.
 func (o *Owned) vouch(ctx context.Context, data []byte) error {
-	_, err := o.append(ctx, []Record{{Kind: kindCompacted, Data: data}})
+	_, err := o.append(ctx, "", []Record{{Kind: kindCompacted, Data: data}})
 	return err
 }
 

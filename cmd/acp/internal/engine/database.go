@@ -33,6 +33,8 @@ type Batch struct {
 	// Old is the head before, New the head after the records.
 	Old, New Head
 	Records  []Record
+	// State is that of the session from then on; empty leaves it as it is.
+	State string
 }
 
 // A Database stores what an [Engine] keeps. Its methods are safe for concurrent use. They do not

@@ -32,10 +32,11 @@ type Owned struct {
 
 // A call is one Append.
 type call struct {
-	recs []Record
-	size int
-	done chan struct{} // closed when recs are committed, or err is set
-	err  error
+	recs  []Record
+	state string // of the session with them; "" leaves it
+	size  int
+	done  chan struct{} // closed when recs are committed, or err is set
+	err   error
 }
 
 func newOwned(e *Engine, st State) *Owned {
@@ -67,16 +68,32 @@ func (o *Owned) Head() Head {
 // [ErrFenced], [ErrReleased], [ErrDeleted] and a [*DamageError] are final. At most 256 records of 16
 // MiB together are accepted; more fail with [ErrInvalid].
 func (o *Owned) Append(ctx context.Context, records ...Record) ([]Record, error) {
+	return o.AppendState(ctx, "", records...)
+}
+
+// checkKinds refuses kinds that are the engine's own.
+func checkKinds(records []Record) error {
 	for i := range records {
 		if strings.HasPrefix(records[i].Kind, gapPrefix) {
-			return nil, fmt.Errorf("%w: the kind %q is the engine's own", ErrInvalid, records[i].Kind)
+			return fmt.Errorf("%w: the kind %q is the engine's own", ErrInvalid, records[i].Kind)
 		}
 	}
-	return o.append(ctx, records)
+	return nil
+}
+
+// AppendState is Append, and sets the state of the session with the same commit. Without records it does nothing.
+func (o *Owned) AppendState(ctx context.Context, state string, records ...Record) ([]Record, error) {
+	if err := checkText("state", state, MaxText); err != nil {
+		return nil, err
+	}
+	if err := checkKinds(records); err != nil {
+		return nil, err
+	}
+	return o.append(ctx, state, records)
 }
 
 // append is Append for all kinds.
-func (o *Owned) append(ctx context.Context, records []Record) ([]Record, error) {
+func (o *Owned) append(ctx context.Context, state string, records []Record) ([]Record, error) {
 	recs, size, err := prepareRecords(records)
 	if err == nil {
 		err = ctx.Err()
@@ -84,7 +101,7 @@ func (o *Owned) append(ctx context.Context, records []Record) ([]Record, error) 
 	if err != nil || len(recs) == 0 {
 		return nil, err
 	}
-	c := &call{recs: recs, size: size, done: make(chan struct{})}
+	c := &call{recs: recs, state: state, size: size, done: make(chan struct{})}
 	if err := o.enqueue(ctx, c); err != nil {
 		return nil, fmt.Errorf("append to session %q: %w", o.id, err)
 	}

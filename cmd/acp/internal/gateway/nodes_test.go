@@ -21,6 +21,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/cmd/acp/internal/node"
 	"github.com/goacp/acp/internal/logtest"
+	"github.com/goacp/acp/internal/long"
 )
 
 // A member is a node of a cluster in this process.
@@ -57,36 +58,50 @@ func (h *hung) ListSessions(ctx context.Context, q engine.Query, after engine.Po
 	return h.Database.ListSessions(ctx, q, after, n)
 }
 
-// A refusing database refuses to keep what sessions are, some times.
+// A refusing database refuses to append, some times.
 type refusing struct {
 	engine.Database
 	times atomic.Int64
 }
 
-func (r *refusing) UpdateSession(ctx context.Context, s engine.Session) (bool, error) {
+func (r *refusing) Append(ctx context.Context, b []engine.Batch) ([]bool, error) {
 	if r.times.Add(-1) >= 0 {
-		return false, errors.New("the server starts")
+		return nil, errors.New("the server starts")
 	}
-	return r.Database.UpdateSession(ctx, s)
+	return r.Database.Append(ctx, b)
 }
 
-// TestStateRefused: a turn begins, and ends as it has ended, although the state of its session could not be kept at first.
+// TestStateRefused: a turn begins, and ends as it has ended, although neither could be kept at first, and the session has the
+// state that belongs to it.
 func TestStateRefused(t *testing.T) {
 	dir := t.TempDir()
 	r, goOn := new(refusing), make(chan struct{})
 	a := joinedMember(t, dir, "a", logOver(t, dir, leaseOfTests, &r.Database, r), talking(goOn))
 	c := a.connect(1)
 	s := c.new(t)
-	r.times.Store(1)
+	is := func(want string) {
+		t.Helper()
+		if info, err := a.log.Session(t.Context(), string(s.ID())); err != nil || info.State != want {
+			t.Errorf("state %q, want %q, %v", info.State, want, err)
+		}
+	}
+	refusals := int64(1) // the engine tries again at once
+	if long.All() {
+		refusals = 3 // and the gateway later
+	}
+	r.times.Store(refusals)
 	running := s.Prompt(t.Context(), acp.Text("wait one"))
 	c.seen.until(t, "agent: waiting")
-	r.times.Store(1)
+	is(stateRunning)
+	left := r.times.Load()
+	r.times.Store(refusals)
 	close(goOn)
 	if res, err := running.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
 		t.Error(res, err)
 	}
-	if n := r.times.Load(); n >= 0 {
-		t.Errorf("%d refusals are left", n+1)
+	is(stateIdle)
+	if left >= 0 || r.times.Load() >= 0 {
+		t.Errorf("%d and %d refusals are left", left+1, r.times.Load()+1)
 	}
 }
 

@@ -116,7 +116,7 @@ func (s *session) claim(ctx context.Context) error {
 	s.log = newWriter(s.ctx, own, s.lost, func(err error) {
 		s.logger().Warn("gateway: the log cannot be written, and is tried again", "error", err)
 	})
-	s.log.observe, s.log.ending = s.appending, s.g.ending.Done()
+	s.log.observe, s.log.ending, s.log.stated = s.appending, s.g.ending.Done(), s.stated
 	s.g.work.Go(s.log.run)
 	s.mu.Lock()
 	s.idle = time.AfterFunc(s.g.cfg.IdleAgent, s.rest)
@@ -216,10 +216,8 @@ func (s *session) endInterrupted(ctx context.Context) error {
 		}
 		note := noticeRecord{acp.NoticeSeverityWarning, why,
 			"The gateway that ran the turn has ended. What the agent did last may not be shown, and may not be finished."}
-		if _, err := s.log.commitAll(ctx, engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)}); err != nil {
-			return err
-		}
-		state = end.state()
+		_, err := s.log.commitState(ctx, end.state(), engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)})
+		return err
 	}
 	return s.setState(ctx, state)
 }
@@ -488,12 +486,9 @@ func (s *session) runTurn(t *turn) turnEnd {
 		end.stamp = b.stream.stamp(b.stream.turnEnd())
 		settle = b.stream.committed(end.stamp)
 	}
-	seq, err = s.log.commit(s.ctx, kindEnd, encode(end))
-	if err == nil {
-		if settle != nil {
-			settle(seq, nil)
-		}
-		err = s.insist(end.state())
+	seq, err = s.log.commitState(s.ctx, end.state(), engine.Record{Kind: kindEnd, Data: encode(end)})
+	if err == nil && settle != nil {
+		settle(seq, nil)
 	}
 	o.finish(end, err)
 	outcome := end.outcome(seq)
@@ -526,11 +521,8 @@ func (s *session) beginTurn(t *turn) (seq uint64, err error) {
 	if len(data) > maxRecord {
 		return 0, &jsonrpc.Failure{Message: fmt.Sprintf("a prompt of %d bytes is too large to keep", len(data)), Reason: "too_large"}
 	}
-	if err := s.insist(stateRunning); err != nil {
-		return 0, err
-	}
 	s.bounds() // here, too: what comes before the prompt is in the log must not be continued after it
-	if seq, err = s.log.commit(s.ctx, kindPrompt, data); err != nil {
+	if seq, err = s.log.commitState(s.ctx, stateRunning, engine.Record{Kind: kindPrompt, Data: data}); err != nil {
 		return 0, err
 	}
 	s.begunAt.Store(seq)

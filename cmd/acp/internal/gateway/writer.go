@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -24,6 +25,8 @@ type writer struct {
 	ctx  context.Context
 	fail func(error) // called once, with why nothing more can be written
 	note func(error) // called with a reason that may pass, the first time
+	// stated is called with the state that the session has from now on, before those who wait for the commit; nil for nobody.
+	stated func(state string)
 	// observe is called before records are appended; what it returns is called with the outcome. It may be nil.
 	observe func([]engine.Record) func(error)
 	// ending is closed when what fails is not tried again any more, or nil.
@@ -42,6 +45,7 @@ type writer struct {
 // entry is a record that waits.
 type entry struct {
 	record engine.Record
+	state  string                      // of the session from then on; "" leaves it
 	done   func(seq uint64, err error) // nil if nobody waits
 }
 
@@ -58,7 +62,7 @@ func newWriter(ctx context.Context, own *engine.Owned, fail, note func(error)) *
 // put adds a record. It waits while too much waits to be written. done, unless it is nil, is called once
 // the record is committed, or will not be.
 func (w *writer) put(ctx context.Context, kind string, data []byte, done func(seq uint64, err error)) error {
-	return w.add(ctx, entry{engine.Record{Kind: kind, Data: data}, done})
+	return w.add(ctx, entry{record: engine.Record{Kind: kind, Data: data}, done: done})
 }
 
 // add is put for records that follow one another. If nothing else waits, and they are few, they are committed all at once.
@@ -98,6 +102,11 @@ func (w *writer) commit(ctx context.Context, kind string, data []byte) (uint64, 
 
 // commitAll is commit for records that follow one another, and returns the number of the last one: see add.
 func (w *writer) commitAll(ctx context.Context, records ...engine.Record) (uint64, error) {
+	return w.commitState(ctx, "", records...)
+}
+
+// commitState is commitAll, and sets the state of the session with the last record.
+func (w *writer) commitState(ctx context.Context, state string, records ...engine.Record) (uint64, error) {
 	type outcome struct {
 		seq uint64
 		err error
@@ -107,6 +116,7 @@ func (w *writer) commitAll(ctx context.Context, records ...engine.Record) (uint6
 	for i, r := range records {
 		entries[i].record = r
 	}
+	entries[len(entries)-1].state = state
 	entries[len(entries)-1].done = func(seq uint64, err error) { done <- outcome{seq, err} }
 	if err := w.add(ctx, entries...); err != nil {
 		return 0, err
@@ -160,12 +170,12 @@ func (w *writer) run() {
 			}
 		}
 		records := make([]engine.Record, len(batch))
-		size := 0
+		size, state := 0, ""
 		for i, e := range batch {
-			records[i] = e.record
+			records[i], state = e.record, cmp.Or(e.state, state)
 			size += len(e.record.Data) + entryCost
 		}
-		kept, err := w.write(records)
+		kept, err := w.write(state, records)
 		if err != nil {
 			w.mu.Lock()
 			w.queue = append(batch, w.queue...)
@@ -178,6 +188,9 @@ func (w *writer) run() {
 		w.written = kept[len(kept)-1].Seq
 		w.room.give()
 		w.mu.Unlock()
+		if state != "" && w.stated != nil {
+			w.stated(state)
+		}
 		for i, e := range batch {
 			if e.done != nil {
 				e.done(kept[i].Seq, nil)
@@ -187,13 +200,13 @@ func (w *writer) run() {
 }
 
 // write appends records, and tries again what may pass: a disk that is full may have room again.
-func (w *writer) write(records []engine.Record) (_ []engine.Record, err error) {
+func (w *writer) write(state string, records []engine.Record) (_ []engine.Record, err error) {
 	if w.observe != nil {
 		end := w.observe(records)
 		defer func() { end(err) }()
 	}
 	for told := false; ; told = true {
-		kept, err := w.own.Append(w.ctx, records...)
+		kept, err := w.own.AppendState(w.ctx, state, records...)
 		if err == nil || isFinal(err) || w.ctx.Err() != nil {
 			return kept, err
 		}

@@ -143,6 +143,56 @@ func testPaging(t *testing.T, b Backend) {
 	}
 }
 
+// testState: a state that comes with records is set with them, or not at all, and no update of others is overwritten.
+func testState(t *testing.T, b Backend) {
+	a, c := start(t, b, "a"), start(t, b, "c")
+	all := a.own(t, "s", "other")
+	is := func(id, state string) engine.Session {
+		t.Helper()
+		s, err := c.Session(t.Context(), id)
+		if err != nil || s.State != state {
+			t.Errorf("%s: state %q, want %q, %v", id, s.State, state, err)
+		}
+		return s
+	}
+	is("s", "")
+	before := is("other", "")
+	at := time.Unix(1_700_000_000, 5).UTC()
+	if _, err := all[0].AppendState(t.Context(), "running", engine.Record{Kind: "k", Time: at}); err != nil {
+		t.Fatal(err)
+	}
+	if s := is("s", "running"); !s.Updated.Equal(at) || s.Head.Seq != 1 {
+		t.Errorf("updated %v, record %d", s.Updated, s.Head.Seq)
+	}
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() {
+			if _, err := all[i%2].AppendState(t.Context(), fmt.Sprint("state ", i%2), records("x")...); err != nil {
+				t.Error(err)
+			}
+		})
+		group.Go(func() {
+			if _, err := c.Update(t.Context(), []string{"s", "other"}[i%2], func(s *engine.Session) error { s.Title += "x"; return nil }); err != nil && !errors.Is(err, engine.ErrConflict) {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	is("s", "state 0")
+	if s := is("other", "state 1"); s.Version <= before.Version {
+		t.Errorf("version %d, it was %d", s.Version, before.Version)
+	}
+	appendTexts(t, all[0], "no state")
+	is("s", "state 0")
+	b.lapse(t, "a")
+	if _, err := c.Claim(t.Context(), "s", c.lease); err != nil {
+		t.Fatal(err)
+	}
+	_, err := all[0].AppendState(t.Context(), "late", records("x")...)
+	wantIs(t, "of the old owner", err, engine.ErrFenced)
+	is("s", "state 0")
+}
+
 // testDelete: a deleted session is gone with everything, and its id is not used again.
 func testDelete(t *testing.T, b Backend) {
 	n := start(t, b, "a")

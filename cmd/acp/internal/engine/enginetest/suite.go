@@ -54,6 +54,7 @@ func Run(t *testing.T, fresh func(testing.TB) Backend) {
 		{"Shares", testShares},
 		{"Update", testUpdate},
 		{"Paging", testPaging},
+		{"State", testState},
 		{"Delete", testDelete},
 		{"DeleteWhileOwned", testDeleteWhileOwned},
 		{"Ledger", testLedger},

@@ -172,11 +172,14 @@ func once(ctx context.Context, db *sql.DB, f func(sqlstore.Tx) error) error {
 // session that is fenced is missing in the result.
 const appendSQL = `
 WITH a AS (
-	SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bytea[], $13::bigint[]) AS t (id, epoch, old, old_hash, new, new_hash, claim)
+	SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bytea[], $13::bigint[], $14::text[], $15::bigint[]) AS t (id, epoch, old, old_hash, new, new_hash, claim, state, updated)
 ), f AS (
 	UPDATE acp_head h SET seq = a.new, hash = a.new_hash FROM a
 	WHERE h.id = a.id AND h.epoch = a.epoch AND h.claim = a.claim AND h.seq = a.old AND h.hash = a.old_hash AND h.damaged = ''
 	RETURNING h.id, h.n, h.epoch
+), s AS (
+	UPDATE acp_session x SET state = a.state, updated = a.updated, version = x.version + 1 FROM a JOIN f ON f.id = a.id
+	WHERE x.id = a.id AND a.state <> ''
 ), i AS (
 	INSERT INTO acp_record (n, seq, epoch, time, kind, data, hash)
 	SELECT f.n, u.seq, f.epoch, u.time, u.kind, u.data, u.hash
@@ -186,14 +189,15 @@ SELECT id FROM f`
 
 // Append implements [engine.Database]: one statement, which is the transaction.
 func (d *Database) Append(ctx context.Context, batches []engine.Batch) ([]bool, error) {
-	var ids, kinds []string
-	var epochs, claims, olds, news, keys, seqs, times []int64
+	var ids, kinds, states []string
+	var updates, epochs, claims, olds, news, keys, seqs, times []int64
 	var oldHashes, newHashes, data, hashes [][]byte
 	index := make(map[string]int, len(batches))
 	for i := range batches {
 		b := &batches[i]
 		index[b.Session] = i
 		ids, epochs = append(ids, b.Session), append(epochs, int64(b.Epoch))
+		states, updates = append(states, b.State), append(updates, b.Records[len(b.Records)-1].Time.UnixNano())
 		claims = append(claims, b.Claim)
 		olds, oldHashes = append(olds, int64(b.Old.Seq)), append(oldHashes, b.Old.Hash[:])
 		news, newHashes = append(news, int64(b.New.Seq)), append(newHashes, b.New.Hash[:])
@@ -209,7 +213,7 @@ func (d *Database) Append(ctx context.Context, batches []engine.Batch) ([]bool, 
 	}
 	done := make([]bool, len(batches))
 	err := d.single(ctx, func(conn *sql.Conn) error {
-		rows, err := conn.QueryContext(ctx, appendSQL, ids, epochs, olds, oldHashes, news, newHashes, keys, seqs, times, kinds, data, hashes, claims)
+		rows, err := conn.QueryContext(ctx, appendSQL, ids, epochs, olds, oldHashes, news, newHashes, keys, seqs, times, kinds, data, hashes, claims, states, updates)
 		if err != nil {
 			return err
 		}

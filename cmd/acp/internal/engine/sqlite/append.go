@@ -9,6 +9,7 @@ import (
 const (
 	headSQL = `UPDATE acp_head SET seq = ?1, hash = ?2 WHERE id = ?3 AND epoch = ?4 AND claim = ?5 AND seq = ?6 AND hash = ?7 AND damaged = ''`
 	// One record for each statement: more at a time are not faster, see BenchmarkInsert.
+	stateSQL  = `UPDATE acp_session SET state = ?1, updated = ?2, version = version + 1 WHERE id = ?3`
 	insertSQL = `INSERT INTO acp_record (n, seq, epoch, time, kind, data, hash) VALUES (?, ?, ?, ?, ?, ?, ?)`
 )
 
@@ -43,6 +44,11 @@ func (d *Database) Append(ctx context.Context, batches []engine.Batch) ([]bool, 
 				continue
 			}
 			done[i] = true
+			if b.State != "" {
+				if _, err := w.conn.ExecContext(ctx, stateSQL, b.State, b.Records[len(b.Records)-1].Time.UnixNano(), b.Session); err != nil {
+					return err
+				}
+			}
 			for k := range b.Records {
 				r := &b.Records[k]
 				data := r.Data
