@@ -73,6 +73,7 @@ type heldStream struct {
 	adopted *adoption           // what an earlier gateway has left; nil if there was none
 	results map[string]json.RawMessage
 	family  family
+	prompt  *keptPrompt // that is kept with its frame; nil if there is none
 }
 
 type heldEvent struct {
@@ -232,27 +233,6 @@ func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 	}
 	hs.dropped(ev.seq)
 	return ev.text, nil
-}
-
-// takes notes a request of the agent. It reports false for one that has the id of one that waits, which is to be
-// refused.
-func (hs *heldStream) takes(ev heldEvent, e *envelope) bool {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	if a := hs.asks[string(e.ID)]; a != nil && !a.over {
-		return false
-	}
-	hs.asks[string(e.ID)] = &heldAsk{id: bytes.Clone(e.ID), seq: ev.seq, raw: bytes.Clone(ev.text)} // the connection may change what it reads
-	return true
-}
-
-// refuse answers a request that has the id of one that waits, as a connection does. The connection does not get it: its
-// refusal would look like the answer that the user gives to the other one.
-func (hs *heldStream) refuse(e *envelope) {
-	no := &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Invalid request: id is already in flight"}
-	hs.writing.Lock()
-	defer hs.writing.Unlock()
-	_ = hs.h.WriteFrame(replaceID(nil, &envelope{Error: encode(no)}, e.ID)) // reading says what is wrong
 }
 
 // answer takes the agent's answer to a request.
@@ -472,11 +452,33 @@ func (hs *heldStream) request(data []byte, e *envelope) error {
 		return err
 	}
 	if e.Method == "session/prompt" {
-		if err := hs.note(sentRecord{Frame: hs.h.Sent() + 1, Wire: wire}); err != nil {
+		hs.mu.Lock()
+		p := hs.prompt
+		hs.prompt = nil
+		hs.mu.Unlock()
+		if err := hs.note(p, sentRecord{Frame: hs.h.Sent() + 1, Wire: wire}); err != nil {
 			return err
 		}
 	}
 	return hs.h.WriteFrame(text)
+}
+
+// begins has a prompt kept with the frame in which the agent gets it, which is the next one with a prompt.
+func (hs *heldStream) begins(p *keptPrompt) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.prompt = p
+}
+
+// sends reports whether a prompt is still to be kept with its frame. It is not from then on.
+func (hs *heldStream) sends(p *keptPrompt) bool {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.prompt != p {
+		return false
+	}
+	hs.prompt = nil
+	return true
 }
 
 // resume lets events come that have waited for the prompt of an adopted turn.
@@ -494,91 +496,14 @@ func (hs *heldStream) resume() {
 }
 
 // note writes down what is sent next. It is in the log before it is sent, so a gateway that adopts the
-// agent knows by the number whether it has arrived.
-func (hs *heldStream) note(r sentRecord) error {
-	_, err := hs.s.log.commit(hs.s.ctx, kindSent, encode(r))
+// agent knows by the number whether it has arrived. The prompt that is sent may have to be kept with it.
+func (hs *heldStream) note(p *keptPrompt, r sentRecord) error {
+	sent := engine.Record{Kind: kindSent, Data: encode(r)}
+	if p != nil {
+		return p.commit(sent)
+	}
+	_, err := hs.s.log.commitAll(hs.s.ctx, sent)
 	return err
-}
-
-// respond answers a request of the agent.
-func (hs *heldStream) respond(data []byte, e *envelope) error {
-	hs.mu.Lock()
-	a := hs.asks[string(e.ID)]
-	hs.mu.Unlock()
-	if a != nil && a.ask != "" {
-		records := []engine.Record{{Kind: kindSent, Data: encode(sentRecord{Frame: hs.h.Sent() + 1, Ask: a.ask})}}
-		if answer := hs.keeps(a); answer != nil {
-			records = append([]engine.Record{{Kind: kindAnswer, Data: encode(answer)}}, records...)
-		}
-		if _, err := hs.s.log.commitAll(hs.s.ctx, records...); err != nil {
-			return err
-		}
-	}
-	if a != nil {
-		hs.mu.Lock()
-		a.over = true
-		hs.mu.Unlock()
-	}
-	if err := hs.h.WriteFrame(data); err != nil {
-		return err
-	}
-	if a != nil {
-		hs.mu.Lock()
-		if hs.asks[string(e.ID)] == a { // and not one that has its id meanwhile
-			delete(hs.asks, string(e.ID))
-		}
-		hs.mu.Unlock()
-		if a.ask == "" {
-			hs.dropped(a.seq)
-		}
-	}
-	return nil
-}
-
-// answers has a decision kept with the frame in which the agent hears it. It reports false if there will be none.
-func (hs *heldStream) answers(a *heldAsk, answer *answerRecord) bool {
-	if hs == nil || a == nil {
-		return false
-	}
-	select {
-	case <-hs.done:
-		return false
-	default:
-	}
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	if a.over || hs.asks[string(a.id)] != a {
-		return false
-	}
-	a.keeps = answer
-	return true
-}
-
-// keeps takes the decision that is to be kept now, if there is one.
-func (hs *heldStream) keeps(a *heldAsk) *answerRecord {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	answer := a.keeps
-	a.keeps = nil
-	return answer
-}
-
-// asked returns the request of the agent that a hook's ctx belongs to, and the id of its question. The number of its event
-// makes that: the agent may use the id of a request again.
-func (hs *heldStream) asked(ctx context.Context) (a *heldAsk, id string) {
-	r := jsonrpc.RequestFrom(ctx)
-	if hs == nil || r == nil {
-		return nil, ""
-	}
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	if a = hs.asks[r.ID.String()]; a == nil {
-		return nil, ""
-	}
-	if a.ask == "" {
-		a.ask = "ask_" + hs.prefix + strconv.FormatUint(a.seq, 10)
-	}
-	return a, a.ask
 }
 
 // idle is called for an event that says that the agent is idle, which ends the turn if there is one.

@@ -112,15 +112,21 @@ func (b *backend) knowsRanks() bool {
 	return ownmeta.Read(b.conn.Meta(), &says) && says.Ranks
 }
 
+// allows reports whether a prompt may reach the agent without asking anybody.
+func (s *session) allows(t *turn, b *backend) bool {
+	if t.adopted || reaches(t.rank, RoleApprover) || b.knowsRanks() {
+		return true
+	}
+	_, asks := modeOf(b.session.Options())
+	return asks
+}
+
 // allowMode returns why a prompt must not reach the agent, or nil. It may wait for somebody who may approve.
 func (s *session) allowMode(t *turn, b *backend) error {
-	if t.adopted || reaches(t.rank, RoleApprover) || b.knowsRanks() {
+	if s.allows(t, b) {
 		return nil
 	}
-	mode, asks := modeOf(b.session.Options())
-	if asks {
-		return nil
-	}
+	mode, _ := modeOf(b.session.Options())
 	who := cmp.Or(t.from, t.by)
 	p := &acp.Permission{
 		Title: fmt.Sprintf("Let the agent answer %s in the mode %s?", who, mode),

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -469,15 +468,11 @@ func (s *session) runTurn(t *turn) turnEnd {
 		return turnEnd{stop: acp.StopCancelled}
 	}
 	o := s.observe(t)
-	seq, err := s.beginTurn(t)
-	t.begun = seq
-	close(t.written)
+	end, err := s.runPrompt(t, o.ctx)
 	if err != nil {
 		o.finish(endRecord{}, err)
 		return turnEnd{err: err, refused: true}
 	}
-	t.ctx = o.ctx
-	end := s.prompt(t)
 	end.Prompt = string(t.id)
 	b := s.bounds()
 	var settle func(uint64, error)
@@ -486,7 +481,7 @@ func (s *session) runTurn(t *turn) turnEnd {
 		end.stamp = b.stream.stamp(b.stream.turnEnd())
 		settle = b.stream.committed(end.stamp)
 	}
-	seq, err = s.log.commitState(s.ctx, end.state(), engine.Record{Kind: kindEnd, Data: encode(end)})
+	seq, err := s.log.commitState(s.ctx, end.state(), engine.Record{Kind: kindEnd, Data: encode(end)})
 	if err == nil && settle != nil {
 		settle(seq, nil)
 	}
@@ -507,72 +502,6 @@ func (s *session) bounds() *backend {
 		b.names.bounds()
 	}
 	return b
-}
-
-// beginTurn writes down that a turn begins. It returns a record that is not before that.
-func (s *session) beginTurn(t *turn) (seq uint64, err error) {
-	if t.adopted {
-		return s.log.last(), nil
-	}
-	data, err := encodePrompt(promptRecord{ID: string(t.id), By: t.by, From: t.from, Operation: t.operation, Content: t.content})
-	if err != nil {
-		return 0, err
-	}
-	if len(data) > maxRecord {
-		return 0, &jsonrpc.Failure{Message: fmt.Sprintf("a prompt of %d bytes is too large to keep", len(data)), Reason: "too_large"}
-	}
-	s.bounds() // here, too: what comes before the prompt is in the log must not be continued after it
-	if seq, err = s.log.commitState(s.ctx, stateRunning, engine.Record{Kind: kindPrompt, Data: data}); err != nil {
-		return 0, err
-	}
-	s.begunAt.Store(seq)
-	s.bounds()
-	if err := s.name(s.ctx, t.content); err != nil && !s.given() {
-		s.logger().Warn("gateway: a title cannot be kept", "error", err)
-	}
-	return seq, nil
-}
-
-// prompt has the agent handle a prompt that was committed.
-func (s *session) prompt(t *turn) endRecord {
-	b, err := s.backend(t.ctx, 0)
-	if err != nil {
-		if t.ctx.Err() != nil {
-			return stopped(t.ctx)
-		}
-		return endRecord{Error: "the agent cannot be started: " + reasonOf(err)}
-	}
-	if err := s.allowMode(t, b); err != nil {
-		if t.ctx.Err() != nil {
-			return stopped(t.ctx)
-		}
-		return endRecord{Error: err.Error()}
-	}
-	res, err := b.session.PromptRequest(t.ctx, &acpv2.PromptRequest{Prompt: b.handover(b.session.UseSkills(t.content)), Meta: b.rankMeta(t)}).Wait()
-	if b.conn.Conn().Err() == nil {
-		b.heard(s.ctx)
-	}
-	b.missing(s.ctx)
-	switch {
-	case b.conn.Conn().Err() != nil && (err != nil || res == nil): // it has ended in the turn
-		end := endRecord{Lost: true}
-		if t.ctx.Err() != nil {
-			end = stopped(t.ctx)
-			end.Lost = true
-		} else {
-			end.Error = b.left(err)
-		}
-		return end
-	case t.ctx.Err() != nil:
-		return stopped(t.ctx)
-	case err != nil:
-		return endRecord{Error: reasonOf(err)}
-	}
-	end := endRecord{Stop: cmp.Or(res.StopReason, acp.StopEndTurn)}
-	if len(res.Meta) <= maxEndMeta {
-		end.Meta = res.Meta
-	}
-	return end
 }
 
 // cancelRunning implements place.

@@ -11,11 +11,8 @@ import (
 // name calls a session after its first prompt, as long as neither its agent nor a user has named it. Lists have that title;
 // no update does, so that what was said in the session stays the same.
 func (s *session) name(ctx context.Context, content []acp.ContentBlock) error {
-	asked := title.Of(content)
-	s.mu.Lock()
-	has, made := s.info.Title, s.known.Made
-	s.mu.Unlock()
-	if asked == "" || len(asked) > maxTitle || has != "" && has != made || title.Better(has, asked) == has {
+	has, asked := s.names(content)
+	if asked == "" {
 		return nil
 	}
 	if err := s.keep(ctx, func(a *attributes) { a.Made = asked }); err != nil {
@@ -26,6 +23,18 @@ func (s *session) name(ctx context.Context, content []acp.ContentBlock) error {
 			info.Title = asked
 		}
 	})
+}
+
+// names returns the title of a session and, if it is to be called after a prompt, that name.
+func (s *session) names(content []acp.ContentBlock) (has, asked string) {
+	asked = title.Of(content)
+	s.mu.Lock()
+	has, made := s.info.Title, s.known.Made
+	s.mu.Unlock()
+	if len(asked) > maxTitle || has != "" && has != made || title.Better(has, asked) == has {
+		asked = ""
+	}
+	return has, asked
 }
 
 // titleGiven returns the title of a session, unless it was made of a prompt.

@@ -1,0 +1,210 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A beginning says whether a turn has begun.
+type beginning struct {
+	stage   atomic.Int32
+	written chan struct{} // closed when it is known whether the log has the prompt
+	begun   uint64        // then; a record not before it, or 0 if it never will
+}
+
+// Stages of a turn.
+const (
+	turnWaits int32 = iota
+	turnBegun
+	turnWithdrawn
+	turnDropped // its client has cancelled it
+)
+
+// begins is called when the turn is about to run. It reports false if the turn was withdrawn.
+func (b *beginning) begins() bool { return b.stage.CompareAndSwap(turnWaits, turnBegun) }
+
+// withdraw keeps a turn from running, unless it has begun. When it returns, the log has the prompt, or it never will.
+func (s *session) withdraw(t *turn) {
+	s.mu.Lock()
+	waits := t.stage.CompareAndSwap(turnWaits, turnWithdrawn)
+	if waits {
+		if i := slices.Index(s.queue, t); i > 0 { // runTurns removes the first one
+			s.queue = slices.Delete(s.queue, i, i+1)
+			close(t.ran)
+		}
+	}
+	s.mu.Unlock()
+	if waits {
+		t.cancel(errGone)
+		t.settle(turnEnd{err: errGone, refused: true})
+		return
+	}
+	select {
+	case <-t.written:
+	case <-t.ran:
+	case <-s.ctx.Done():
+	}
+}
+
+// drop is called when the context with which a turn waits is done. One that waits behind others ends at once: it must not keep its place until they
+// have ended.
+func (s *session) drop(ctx context.Context, t *turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !errors.Is(context.Cause(ctx), errCancelled) || slices.Index(s.queue, t) <= 0 || !t.stage.CompareAndSwap(turnWaits, turnDropped) {
+		return // runTurns deals with the first one
+	}
+	s.g.work.Go(func() { // which runTurns still keeps from ending
+		end := turnEnd{stop: acp.StopCancelled}
+		s.finish(t, end) // whoever sends it again meanwhile must find it in the queue
+		t.settle(end)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if i := slices.Index(s.queue, t); i > 0 {
+			s.queue = slices.Delete(s.queue, i, i+1)
+			close(t.ran)
+		}
+	})
+}
+
+// runPrompt keeps a prompt and has the agent handle it. An error says that it is not kept. If an agent that outlives the
+// gateway is ready, the prompt is kept with the frame in which the agent gets it; otherwise before anything else.
+func (s *session) runPrompt(t *turn, ctx context.Context) (end endRecord, err error) {
+	if t.adopted {
+		t.has(s.log.last())
+		t.ctx = ctx
+		return s.prompt(t, nil), nil
+	}
+	data, err := encodePrompt(promptRecord{ID: string(t.id), By: t.by, From: t.from, Operation: t.operation, Content: t.content})
+	if err == nil && len(data) > maxRecord {
+		err = &jsonrpc.Failure{Message: fmt.Sprintf("a prompt of %d bytes is too large to keep", len(data)), Reason: "too_large"}
+	}
+	if err != nil {
+		t.has(0)
+		return endRecord{}, err
+	}
+	p := &keptPrompt{s: s, t: t, record: engine.Record{Kind: kindPrompt, Data: data}}
+	b := s.ready(t)
+	if b == nil {
+		if err := p.commit(); err != nil {
+			return endRecord{}, err
+		}
+		t.ctx = ctx
+		return s.prompt(t, nil), nil
+	}
+	b.stream.begins(p)
+	t.ctx = ctx
+	end = s.prompt(t, b)
+	if !b.stream.sends(p) {
+		return end, p.err
+	}
+	if err := p.commit(); err != nil { // it was not sent, since the agent is gone or the turn is cancelled
+		return endRecord{}, err
+	}
+	if t.ctx.Err() == nil {
+		end = s.prompt(t, nil)
+	}
+	return end, nil
+}
+
+// ready returns the agent if it outlives the gateway and the prompt can be sent to it at once, or nil.
+func (s *session) ready(t *turn) *backend {
+	s.mu.Lock()
+	b := s.agent
+	s.mu.Unlock()
+	if b == nil || b.stream == nil || b.conn.Conn().Err() != nil || !s.allows(t, b) {
+		return nil
+	}
+	if _, name := s.names(t.content); name != "" {
+		return nil
+	}
+	return b
+}
+
+// has is called once it is known whether the log has the prompt, with a record that is not before it, or 0.
+func (t *turn) has(seq uint64) {
+	t.begun = seq
+	close(t.written)
+}
+
+// A keptPrompt is a prompt on its way into the log. commit is called once.
+type keptPrompt struct {
+	s      *session
+	t      *turn
+	record engine.Record
+	err    error // of commit
+}
+
+// commit keeps the prompt, with what follows it.
+func (p *keptPrompt) commit(more ...engine.Record) error {
+	p.s.bounds() // here, too: what comes before the prompt is in the log must not be continued after it
+	seq, err := p.s.log.commitState(p.s.ctx, stateRunning, append([]engine.Record{p.record}, more...)...)
+	if p.err = err; err != nil {
+		p.t.has(0)
+		return err
+	}
+	seq -= uint64(len(more))
+	p.s.begunAt.Store(seq)
+	p.s.bounds()
+	if len(more) == 0 { // otherwise it needs none: see ready
+		if err := p.s.name(p.s.ctx, p.t.content); err != nil && !p.s.given() {
+			p.s.logger().Warn("gateway: a title cannot be kept", "error", err)
+		}
+	}
+	p.t.has(seq)
+	return nil
+}
+
+// prompt has the agent handle a prompt: the one that is given, or else one that is started if there is none.
+func (s *session) prompt(t *turn, b *backend) endRecord {
+	var err error
+	if b == nil {
+		b, err = s.backend(t.ctx, 0)
+	}
+	if err != nil {
+		if t.ctx.Err() != nil {
+			return stopped(t.ctx)
+		}
+		return endRecord{Error: "the agent cannot be started: " + reasonOf(err)}
+	}
+	if err := s.allowMode(t, b); err != nil {
+		if t.ctx.Err() != nil {
+			return stopped(t.ctx)
+		}
+		return endRecord{Error: err.Error()}
+	}
+	res, err := b.session.PromptRequest(t.ctx, &acpv2.PromptRequest{Prompt: b.handover(b.session.UseSkills(t.content)), Meta: b.rankMeta(t)}).Wait()
+	if b.conn.Conn().Err() == nil {
+		b.heard(s.ctx)
+	}
+	b.missing(s.ctx)
+	switch {
+	case b.conn.Conn().Err() != nil && (err != nil || res == nil): // it has ended in the turn
+		end := endRecord{Lost: true}
+		if t.ctx.Err() != nil {
+			end = stopped(t.ctx)
+			end.Lost = true
+		} else {
+			end.Error = b.left(err)
+		}
+		return end
+	case t.ctx.Err() != nil:
+		return stopped(t.ctx)
+	case err != nil:
+		return endRecord{Error: reasonOf(err)}
+	}
+	end := endRecord{Stop: cmp.Or(res.StopReason, acp.StopEndTurn)}
+	if len(res.Meta) <= maxEndMeta {
+		end.Meta = res.Meta
+	}
+	return end
+}
