@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/cursors"
 	"github.com/goacp/acp/internal/timeline"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -176,10 +177,43 @@ func (c *ClientConn) Fork(ctx context.Context, source SessionID, cfg SessionConf
 }
 
 // ForkAt is Fork up to a cursor of the source: one that [ClientSession.Cursors] has, with
-// fork in its capabilities. Experimental.
+// fork in its capabilities. For any other cursor of a session that is open here it fails with
+// an error that wraps [errors.ErrUnsupported], and sends nothing: an agent that does not know
+// the cursor might copy all of the session. If the source is not open here, the caller must
+// have the cursor from another connection to the agent. Experimental.
 func (c *ClientConn) ForkAt(ctx context.Context, source SessionID, at acpv2.CursorID, cfg SessionConfig) (*ClientSession, error) {
+	if err := c.canForkAt(source, at); err != nil {
+		return nil, err
+	}
 	cfg.at = at
 	return c.openNew(ctx, clientOpenFork, source, &cfg)
+}
+
+// canForkAt says why the agent is not asked for a fork at a cursor.
+func (c *ClientConn) canForkAt(source SessionID, at acpv2.CursorID) error {
+	if at == "" {
+		return nil
+	}
+	refuse := func(why string) error {
+		return &shownError{
+			fmt.Errorf("acp: the session cannot be forked at the cursor %.100q: %s: %w", at, why, errors.ErrUnsupported),
+			invalidParams("cursorId", why),
+		}
+	}
+	if c.Version() == 1 && !c.client.Cursors {
+		return refuse("cursors were not asked for")
+	}
+	s, open := c.Session(source)
+	if !open {
+		return nil
+	}
+	switch cursor := s.cursor(at); {
+	case cursor == nil:
+		return refuse("unknown cursor")
+	case !cursors.Forks(cursor):
+		return refuse("the agent does not fork there")
+	}
+	return nil
 }
 
 func (c *ClientConn) openNew(ctx context.Context, how clientOpening, source SessionID, cfg *SessionConfig) (*ClientSession, error) {

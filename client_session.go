@@ -442,6 +442,13 @@ func (s *ClientSession) Cursors() []acpv2.CursorUpdate {
 	return s.state.cursors.All()
 }
 
+// cursor returns a cursor of the session; nil if the agent has not reported it.
+func (s *ClientSession) cursor(id acpv2.CursorID) *acpv2.CursorUpdate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.cursors.Cursor(id)
+}
+
 // Title returns the session's title, or "".
 func (s *ClientSession) Title() string {
 	s.mu.Lock()

@@ -177,7 +177,8 @@ func TestSkillsBesideCommands(t *testing.T) {
 }
 
 // TestForkAtCursor: a client forks a session at a cursor of it, in both versions and through a bridge. An agent that does not
-// fork at cursors refuses it: the whole session would be more than was asked for.
+// fork at cursors refuses it: the whole session would be more than was asked for. It is not asked for a fork at a cursor that
+// it has not reported, nor at one that offers none.
 func TestForkAtCursor(t *testing.T) {
 	for agent := 1; agent <= 2; agent++ {
 		for client := 1; client <= 2; client++ {
@@ -198,6 +199,12 @@ func TestForkAtCursor(t *testing.T) {
 							return nil
 						}
 					}
+					begin := a.Prompt
+					a.Prompt = func(ctx context.Context, t *Turn) (StopReason, error) {
+						stop, err := begin(ctx, t)
+						return stop, errors.Join(err, t.Send(&acpv2.CursorUpdate{CursorID: "fixed",
+							Anchor: &acpv2.CursorUserMessageAnchor{MessageID: "m", Position: acpv2.CursorAnchorPositionAfter}}))
+					}
 					conn := gated(t, a, agent, &Client{Cursors: true}, client, through)
 					s, err := conn.NewSession(t.Context(), SessionConfig{Cwd: "/"})
 					if err != nil {
@@ -207,18 +214,24 @@ func TestForkAtCursor(t *testing.T) {
 						t.Fatal(err)
 					}
 					// A bridge asks an agent of version 1 for what the client asks for.
-					if all := s.Cursors(); !(agent == 1 && client == 2) && (len(all) != 1 || all[0].CursorID != "u") {
+					known := !(agent == 1 && client == 2)
+					if all := s.Cursors(); known && (len(all) != 2 || all[0].CursorID != "u") {
 						t.Errorf("%d-%d: cursors %+v", agent, client, all)
 					}
 					_, err = s.ForkAt(t.Context(), "u", SessionConfig{Cwd: "/"})
-					if refused := errors.Is(err, jsonrpc.ErrInvalidParams); refused == takes || err != nil && !refused {
+					if refused := errors.Is(err, jsonrpc.ErrInvalidParams); refused == (takes && known) || err != nil && !refused {
 						t.Errorf("%d-%d: %v", agent, client, err)
+					}
+					for _, at := range []acpv2.CursorID{"fixed", "nowhere"} {
+						if _, err := s.ForkAt(t.Context(), at, SessionConfig{Cwd: "/"}); !errors.Is(err, errors.ErrUnsupported) {
+							t.Errorf("%d-%d: at %s: %v", agent, client, at, err)
+						}
 					}
 					if _, err := s.Fork(t.Context(), SessionConfig{Cwd: "/"}); err != nil {
 						t.Error(err)
 					}
 					want := string(s.ID())
-					if takes {
+					if takes && known {
 						want = want + " at u," + want
 					}
 					if got := strings.Join(forks, ","); got != want {

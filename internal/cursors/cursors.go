@@ -67,6 +67,9 @@ func (l *List) All() []acpv2.CursorUpdate {
 	return all
 }
 
+// Cursor returns a cursor as it is now; nil if it is not known.
+func (l *List) Cursor(id acpv2.CursorID) *acpv2.CursorUpdate { return l.by[id] }
+
 // Forks reports whether a session can be forked at a cursor.
 func Forks(c *acpv2.CursorUpdate) bool {
 	return c.Capabilities.Or(acpv2.CursorCapabilities{}).Fork != nil

@@ -196,6 +196,7 @@ func TestForkAtCursor(t *testing.T) {
 		r := newRig(t, a)
 		r.max = agentVersion
 		c := r.connect(version, func(c *acp.Client) { c.Cursors = true })
+		apart := r.connect(version, func(c *acp.Client) { c.Cursors = true }) // which has no session open, so it does not refuse itself
 		s := c.new(t)
 		say(t, s, "one")
 		say(t, s, "two")
@@ -245,14 +246,14 @@ func TestForkAtCursor(t *testing.T) {
 			if got := asked.take(); got[len(got)-1] != at {
 				t.Errorf("%s: the agent was asked %q", at, got)
 			}
-			if _, err := c.conn.ForkAt(t.Context(), f.ID(), acpv2.CursorID(at), acp.SessionConfig{Cwd: "/project"}); !errors.Is(err, jsonrpc.ErrInvalidParams) {
+			if _, err := apart.conn.ForkAt(t.Context(), f.ID(), acpv2.CursorID(at), acp.SessionConfig{Cwd: "/project"}); !errors.Is(err, jsonrpc.ErrInvalidParams) {
 				t.Errorf("%s, of the copy: %v", at, err)
 			}
 		}
 		refused := func(what string, at acpv2.CursorID) {
 			t.Helper()
 			before := len(asked.take())
-			if _, err := c.conn.ForkAt(t.Context(), s.ID(), at, acp.SessionConfig{Cwd: "/project"}); !errors.Is(err, jsonrpc.ErrInvalidParams) {
+			if _, err := apart.conn.ForkAt(t.Context(), s.ID(), at, acp.SessionConfig{Cwd: "/project"}); !errors.Is(err, jsonrpc.ErrInvalidParams) {
 				t.Errorf("%s: %v", what, err)
 			}
 			if len(asked.take()) != before {
