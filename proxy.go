@@ -95,7 +95,8 @@ type Proxy struct {
 	// protocol as the Rust SDK did before version 5: it connects to a server with
 	// mcp/connect, names the connection in mcp/message, and ends it with mcp/disconnect.
 	// The servers in MCP, and those that are declared to this proxy, are asked in the
-	// present form. Experimental.
+	// present form. An agent may have 1024 connections: for another one, the one ends that was
+	// opened first. Of its requests, 1024 may run at once. Experimental.
 	MCPConnections bool
 
 	// Logger gets what goes wrong, without payload. If it is nil, errors and panics of

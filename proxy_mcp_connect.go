@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/goacp/acp/acpv2"
@@ -18,15 +19,31 @@ const (
 	methodMCPDisconnect = "mcp/disconnect"
 )
 
-// maxMCPConnections bounds the connections of an agent to MCP servers in that form.
-const maxMCPConnections = 4096
+// Bounds of that form, for one agent: agents may leave connections open that they have
+// forgotten, so the one that was opened first goes when there is no room for another one. Of the
+// requests that run at once, one more is refused.
+const (
+	maxMCPConnections = 1024
+	maxMCPCalls       = 1024
+)
 
 // mcpConnections answers an agent that speaks MCP in the form with connections, for servers
 // that speak the present one.
 type mcpConnections struct {
 	mu      sync.Mutex
 	servers map[string]acpv2.MCPServerACPID // by connection
+	opened  []string                        // these connections, the oldest first
 	calls   map[acpv2.MCPRequestID]string   // the connections of requests that run
+}
+
+// remove forgets a connection. It reports false if there is none of that name. The caller holds mu.
+func (c *mcpConnections) remove(id string) bool {
+	if _, known := c.servers[id]; !known {
+		return false
+	}
+	delete(c.servers, id)
+	c.opened = slices.DeleteFunc(c.opened, func(other string) bool { return other == id })
+	return true
 }
 
 // mcpParams are the params of its methods.
@@ -72,10 +89,9 @@ func (l mcpToClient) request(ctx context.Context, m proxied) (json.RawMessage, e
 	case m.method == methodMCPDisconnect:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if _, known := l.servers[p.ConnectionID]; !known {
+		if !l.remove(p.ConnectionID) {
 			return nil, invalidParams("connectionId", "unknown")
 		}
-		delete(l.servers, p.ConnectionID)
 		return json.RawMessage("{}"), nil
 	case p.ConnectionID == "": // the present form
 		return l.up.request(ctx, m)
@@ -89,14 +105,15 @@ func (l mcpToClient) connect(server acpv2.MCPServerACPID) (json.RawMessage, erro
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.servers) >= maxMCPConnections {
-		return nil, jsonrpc.Errorf(codeMCPBusy, "too many connections to MCP servers: %d", maxMCPConnections)
+	if len(l.opened) >= maxMCPConnections {
+		l.remove(l.opened[0])
 	}
 	if l.servers == nil {
 		l.servers = map[string]acpv2.MCPServerACPID{}
 	}
 	id := rand.Text()
 	l.servers[id] = server
+	l.opened = append(l.opened, id)
 	return json.Marshal(mcpParams{ConnectionID: id})
 }
 
@@ -106,7 +123,7 @@ func (l mcpToClient) message(ctx context.Context, m proxied, p *mcpParams) (json
 	id := acpv2.MCPRequestID(rand.Text())
 	l.mu.Lock()
 	server, known := l.servers[p.ConnectionID]
-	busy := len(l.calls) >= maxMCPServers
+	busy := len(l.calls) >= maxMCPCalls
 	if known && !busy {
 		if l.calls == nil {
 			l.calls = map[acpv2.MCPRequestID]string{}

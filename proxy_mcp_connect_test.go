@@ -3,10 +3,12 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -126,15 +128,49 @@ func TestMCPConnections(t *testing.T) {
 			t.Errorf("answered with %v", e)
 		}
 	})
-	t.Run("too many", func(t *testing.T) {
-		l := mcpToClient{mcpConnections: new(mcpConnections)}
-		for range maxMCPConnections {
-			if _, err := l.connect("x"); err != nil {
-				t.Fatal(err)
-			}
+}
+
+// TestMCPConnectionsBound: an agent that opens connections to MCP servers and ends none keeps the latest; of its requests that run
+// at once, one more is refused. Neither depends on how many servers there may be.
+func TestMCPConnectionsBound(t *testing.T) {
+	l := mcpToClient{mcpConnections: new(mcpConnections)}
+	connect := func() string {
+		raw, err := l.connect("x")
+		if err != nil {
+			t.Fatal(err)
 		}
-		if _, err := l.connect("x"); err == nil {
-			t.Error("one more is accepted")
+		return string(memberOf(raw, "connectionId"))
+	}
+	ping := func(id string) error {
+		raw := json.RawMessage(`{"connectionId":"` + id + `","method":"ping"}`)
+		_, err := l.request(t.Context(), proxied{method: "mcp/message", params: &raw})
+		return err
+	}
+	var all []string
+	for range maxMCPConnections + 2 {
+		all = append(all, connect())
+	}
+	for i, id := range all {
+		if err := ping(id); (err != nil) != (i < 2) {
+			t.Errorf("connection %d of %d: %v", i, len(all), err)
 		}
-	})
+	}
+	raw := json.RawMessage(`{"connectionId":"` + all[2] + `"}`)
+	if _, err := l.request(t.Context(), proxied{method: "mcp/disconnect", params: &raw}); err != nil {
+		t.Error(err)
+	}
+	all = append(all, connect()) // in the place of the one that has ended
+	if err := ping(all[3]); err != nil {
+		t.Errorf("the oldest connection has gone although there was room: %v", err)
+	}
+	if len(l.servers) != maxMCPConnections || len(l.opened) != maxMCPConnections {
+		t.Errorf("%d connections are kept, %d in order", len(l.servers), len(l.opened))
+	}
+	l.calls = map[acpv2.MCPRequestID]string{}
+	for i := range maxMCPCalls {
+		l.calls[acpv2.MCPRequestID(fmt.Sprint(i))] = all[3]
+	}
+	if e, ok := errors.AsType[*jsonrpc.Error](ping(all[3])); !ok || e.Code != codeMCPBusy {
+		t.Errorf("one request more than may run: %v", e)
+	}
 }
