@@ -241,10 +241,13 @@ func (n nodeToClient) request(ctx context.Context, m proxied) (json.RawMessage, 
 type nodeToPresent struct{ *proxyNode }
 
 func (n nodeToPresent) notify(ctx context.Context, m proxied) error {
-	if (n.p.Update != nil || n.p.Permission != nil) && m.method == acpv2.NotificationSessionUpdate.Name {
+	switch {
+	case m.method != acpv2.NotificationSessionUpdate.Name:
+		return n.notifyHook(ctx, m, ToClient)
+	case n.p.Update != nil || n.p.Permission != nil:
 		return n.update(ctx, m)
 	}
-	return n.notifyHook(ctx, m, ToClient)
+	return n.notifyUpdate(ctx, m)
 }
 
 func (n nodeToPresent) request(ctx context.Context, m proxied) (json.RawMessage, error) {
@@ -294,15 +297,15 @@ func (n *proxyNode) notifyHook(ctx context.Context, m proxied, to ProxyDirection
 	if n.p.Notify == nil {
 		return n.link(to).notify(ctx, m)
 	}
-	return n.notifyHooked(ctx, m, to)
+	return n.notifyHooked(ctx, m, to, n.link(to).notify)
 }
 
-func (n *proxyNode) notifyHooked(ctx context.Context, m proxied, to ProxyDirection) error {
-	link := n.link(to)
+// notifyHooked passes a notification through the Notify hook, behind which send sends it.
+func (n *proxyNode) notifyHooked(ctx context.Context, m proxied, to ProxyDirection, send func(context.Context, proxied) error) error {
 	pm := &ProxyMessage{Method: m.method, Direction: to, Session: n.session(m.session), Params: m.raw()}
 	_, _ = n.hooked(ctx, m.method, func(ctx context.Context) error {
 		m.params, m.checked = &pm.Params, false
-		return link.notify(ctx, m)
+		return send(ctx, m)
 	}, func(ctx context.Context, next func(context.Context) error) error { return n.p.Notify(ctx, pm, next) })
 	return nil
 }

@@ -186,7 +186,8 @@ const ProxyMetaKey = "github.com/goacp/acp/proxy"
 // the proxy has passed on. Its _meta says so: see [ProxyMetaKey]. In version 1 an update
 // that has no form there is left out. If it is called while a proxy of this process that
 // is nearer to the client handles an update of this one, and ctx is that of its hook, what
-// it sends comes behind that update, and Update does not wait; up to 256 may wait so.
+// it sends comes behind that update, and Update does not wait. Behind one update of the
+// agent up to 256 are sent in this way, those that such hooks send for each other included.
 func (s *ProxySession) Update(ctx context.Context, u SessionUpdate) error {
 	return s.updates.send(ctx, s, u)
 }

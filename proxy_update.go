@@ -18,7 +18,8 @@ import (
 // maxEarlyUpdates bounds what a Session hook may send before the client knows the session.
 const maxEarlyUpdates = 256
 
-// maxNestedUpdates bounds what hooks may send while they handle an update, which is sent behind it.
+// maxNestedUpdates bounds what hooks may send while they handle an update, and what they have sent then, all of which is sent
+// behind it.
 const maxNestedUpdates = 256
 
 // proxyUpdates puts the updates of a session into the words of the hooks and back, and sends
@@ -34,6 +35,7 @@ type proxyUpdates struct {
 	held    bool
 	sending bool
 	nested  []proxied // of hooks that handle what is sent, and so must not wait for it
+	behind  int       // how many of these there were since the first of what is sent
 	own     acpv2.MessageID
 }
 
@@ -47,8 +49,13 @@ func (u *proxyUpdates) deliver(ctx context.Context, s *ProxySession, own bool, e
 		u.mu.Lock()
 		if u.sending {
 			defer u.mu.Unlock()
-			u.nested, err = appendBounded(u.nested, encode(), maxNestedUpdates)
-			return err
+			list := encode()
+			if u.behind += len(list); u.behind > maxNestedUpdates {
+				u.behind -= len(list)
+				return tooMany(maxNestedUpdates)
+			}
+			u.nested = append(u.nested, list...)
+			return nil
 		}
 		u.mu.Unlock()
 	}
@@ -68,9 +75,13 @@ func (u *proxyUpdates) deliver(ctx context.Context, s *ProxySession, own bool, e
 // appendBounded appends updates that have to wait.
 func appendBounded(waiting, more []proxied, most int) ([]proxied, error) {
 	if len(waiting)+len(more) > most {
-		return waiting, fmt.Errorf("acp: a hook of a proxy has sent more than %d updates that must wait for it", most)
+		return waiting, tooMany(most)
 	}
 	return append(waiting, more...), nil
+}
+
+func tooMany(most int) error {
+	return fmt.Errorf("acp: a hook of a proxy has sent more than %d updates that must wait for it", most)
 }
 
 // sendAll sends updates, and behind each what hooks have sent meanwhile. The caller holds turn.
@@ -83,6 +94,7 @@ func (u *proxyUpdates) sendAll(ctx context.Context, s *ProxySession, list []prox
 			u.nested = nil
 		}
 		if u.sending = len(list) > 0 && err == nil; !u.sending {
+			u.behind = 0
 			u.mu.Unlock()
 			return err
 		}
@@ -200,26 +212,55 @@ func (s *ProxySession) ownMessage() MessageID {
 	return s.updates.own
 }
 
+// passUpdate sends an update of the agent as it came. Hooks nearer to the client that handle it may send others, which come
+// behind it.
+func (n *proxyNode) passUpdate(ctx context.Context, m proxied) error {
+	if !n.p.hasSessions() {
+		return n.up.notify(ctx, m)
+	}
+	if _, direct := updatesLink(n.up); direct {
+		return n.up.notify(ctx, m)
+	}
+	s := n.session(m.session)
+	if s == nil {
+		return n.up.notify(ctx, m)
+	}
+	return s.updates.deliver(ctx, s, false, func() []proxied { return []proxied{m} })
+}
+
+// hasSessions reports whether the proxy has a hook that gets sessions, with which it, or a hook that knows it, sends updates.
+func (p *Proxy) hasSessions() bool {
+	return p.Session != nil || p.Prompt != nil || p.Update != nil || p.Permission != nil || p.Request != nil || p.Notify != nil
+}
+
+// notifyUpdate passes an update on that the Update hook does not see.
+func (n *proxyNode) notifyUpdate(ctx context.Context, m proxied) error {
+	if n.p.Notify == nil {
+		return n.passUpdate(ctx, m)
+	}
+	return n.notifyHooked(ctx, m, ToClient, n.passUpdate)
+}
+
 // update runs the Update hook, and remembers what the Permission hook has to know. What goes
 // wrong there costs the client the update: a hook may be there to remove something.
 func (n *proxyNode) update(ctx context.Context, m proxied) error {
 	s := n.session(m.session)
 	if s == nil {
-		return n.notifyHook(ctx, m, ToClient)
+		return n.notifyUpdate(ctx, m)
 	}
 	u, meant, err := s.updates.read(n, m.raw())
 	if n.p.Permission != nil && err == nil {
 		s.see(&u)
 	}
 	if n.p.Update == nil {
-		return n.notifyHook(ctx, m, ToClient)
+		return n.notifyUpdate(ctx, m)
 	}
 	if err != nil {
 		n.log.Warn("acp: a proxy left out an update that cannot be read", "proxy", n.p.name(), "error", err)
 		return nil
 	}
 	if len(meant) == 0 { // it says nothing in the words of the hooks
-		return n.notifyHook(ctx, m, ToClient)
+		return n.notifyUpdate(ctx, m)
 	}
 	if len(meant) > 1 {
 		return n.several(ctx, s, m, u, meant)
@@ -263,7 +304,7 @@ func (n *proxyNode) several(ctx context.Context, s *ProxySession, m proxied, u U
 		same = same && len(list) == 1 && list[0].Update == said && bytes.Equal(before, encoded(said))
 	}
 	if same {
-		return n.up.notify(ctx, m)
+		return n.passUpdate(ctx, m)
 	}
 	for _, v := range all {
 		if err := s.updates.pass(ctx, s, m, &u, nil, nil, v); err != nil {

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -221,6 +222,62 @@ func TestProxyNestedBound(t *testing.T) {
 		if f := r.client.expect("session/update", ""); !strings.Contains(string(f.Params), "nested") {
 			t.Fatalf("the client gets %s", f.Params)
 		}
+	}
+}
+
+// TestProxyNestedOrder: what an Update hook sends for a proxy that is nearer to the agent, while it handles an update which that one
+// has passed on, comes behind that update, in whichever way it was passed on. The hook is not called inside of itself, and a hook
+// that answers each update with one more ends.
+func TestProxyNestedOrder(t *testing.T) {
+	const tool = `{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"T","_meta":{"terminal_info":{"terminal_id":"t"}}}}`
+	const text = `{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}`
+	unchanged := func(_ context.Context, _ *ProxySession, u Update) ([]Update, error) { return []Update{u}, nil }
+	for _, x := range []struct {
+		name   string
+		update string
+		second Proxy
+	}{
+		{"changed by nobody", text, Proxy{Update: unchanged}},
+		{"of several parts", tool, Proxy{Update: unchanged}},
+		{"through Notify", text, Proxy{Notify: func(ctx context.Context, _ *ProxyMessage, next func(context.Context) error) error { return next(ctx) }}},
+		{"past Permission", text, Proxy{Permission: func(ctx context.Context, _ *ProxyPermission, next func(context.Context) error) error {
+			return next(ctx)
+		}}},
+		{"past all hooks", text, Proxy{}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			var outer *ProxySession
+			x.second.Session = func(ctx context.Context, s *ProxySession, next func(context.Context) error) error {
+				outer = s
+				return next(ctx)
+			}
+			var depth, calls int
+			first := &Proxy{Update: func(ctx context.Context, _ *ProxySession, u Update) ([]Update, error) {
+				depth++
+				defer func() { depth-- }()
+				if depth > 1 {
+					return nil, errors.New("the hook is called inside of itself")
+				}
+				if calls++; calls > 4*maxNestedUpdates {
+					return nil, errors.New("the hook is called without end")
+				}
+				_ = outer.Update(ctx, &AgentMessageChunk{MessageID: "m", Content: Text("nested")})
+				return []Update{u}, nil
+			}}
+			r := hookedRig(t, 1, first, func(c *Conductor) { c.Proxies = append(c.Proxies, Component{Proxy: &x.second}) })
+			id := r.client.call("session/new", `{"cwd":"/","mcpServers":[]}`)
+			r.agent.answer(r.agent.expect("session/new", ""), `{"sessionId":"s"}`)
+			r.client.response(id, "")
+			r.agent.notify("session/update", x.update)
+			r.client.expect("session/update", x.update)
+			for range maxNestedUpdates {
+				if f := r.client.expect("session/update", ""); !strings.Contains(string(f.Params), "nested") {
+					t.Fatalf("the client gets %s", f.Params)
+				}
+			}
+			r.agent.notify("session/update", text) // behind all of that
+			r.client.expect("session/update", text)
+		})
 	}
 }
 
