@@ -32,7 +32,7 @@ var layers = map[string][]string{
 	"internal/cursors":    {"acpv2"},
 	"internal/skills":     {"acpv2"},
 	"internal/told":       {"acpv1", "acpv2", "internal/translate"},
-	"internal/translate":  {"acpv1", "acpv2", "internal/patch", "internal/plaintext", "internal/wire"},
+	"internal/translate":  {"acpv1", "acpv2", "internal/patch", "internal/plaintext", "internal/skills", "internal/wire"},
 	"jsonrpc":             {"internal/faultlog", "internal/ondemand", "internal/wire"},
 	"transcript":          {"acpv1", "acpv2", "internal/told", "internal/translate", "internal/wire"},
 	"acpv1":               {"internal/wire", "jsonrpc"},

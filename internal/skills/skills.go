@@ -43,6 +43,9 @@ func Refer(blocks []acpv2.ContentBlock, has func(name string) bool, inline bool)
 	return out
 }
 
+// Typed returns what a user types to invoke a skill.
+func Typed(name string) string { return "/" + name }
+
 // Uses reports whether content invokes a skill, where an agent takes skills anywhere.
 func Uses(content []acpv2.ContentBlock, name string) bool {
 	with := Refer(content, func(is string) bool { return is == name }, true)
@@ -101,7 +104,7 @@ func Plain(blocks []acpv2.ContentBlock) []acpv2.ContentBlock {
 		switch b := b.(type) {
 		case *acpv2.SkillReference:
 			found = true
-			typed += "/" + b.Name + " "
+			typed += Typed(b.Name) + " "
 			continue
 		case *acpv2.TextContent:
 			if typed != "" {
@@ -143,7 +146,7 @@ func PlainUpdate(u acpv2.SessionUpdate) acpv2.SessionUpdate {
 	case *acpv2.UserMessageChunk:
 		if ref, ok := v.Content.(*acpv2.SkillReference); ok {
 			next := *v
-			next.Content = &acpv2.TextContent{Text: "/" + ref.Name + " "}
+			next.Content = &acpv2.TextContent{Text: Typed(ref.Name) + " "}
 			return &next
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/skills"
 )
 
 // BlocksFromV1 converts a list of content blocks.
@@ -75,7 +76,7 @@ func ContentToV1(b acpv2.ContentBlock) acpv1.ContentBlock {
 		return &acpv1.EmbeddedResource{Resource: resourceToV1(b.Resource),
 			Annotations: annotationsToV1(b.Annotations), Meta: b.Meta, Unknown: b.Unknown}
 	case *acpv2.SkillReference:
-		return &acpv1.TextContent{Text: "/" + b.Name, Meta: b.Meta}
+		return &acpv1.TextContent{Text: skills.Typed(b.Name), Meta: b.Meta}
 	case *acpv2.UnknownContentBlock:
 		return &acpv1.UnknownContentBlock{Type: b.Type, Raw: b.Raw}
 	}
@@ -87,7 +88,7 @@ func ContentToV1(b acpv2.ContentBlock) acpv1.ContentBlock {
 func closed(b acpv2.ContentBlock) acpv2.ContentBlock {
 	switch u := b.(type) {
 	case *acpv2.SkillReference:
-		return &acpv2.TextContent{Text: "/" + u.Name, Meta: u.Meta}
+		return &acpv2.TextContent{Text: skills.Typed(u.Name), Meta: u.Meta}
 	case *acpv2.UnknownContentBlock:
 		if !isOwn(u.Type) {
 			return &acpv2.TextContent{Text: "[content of the unknown type " + strings.ToValidUTF8(u.Type[:min(len(u.Type), 100)], "") + "]"}
