@@ -275,6 +275,13 @@ func (s *AgentSession) SetSkills(skills ...acpv2.Skill) error {
 	}, false)
 }
 
+// SetAvailableCommands sets both the commands and the skills: see [AgentSession.SetCommands] and
+// [AgentSession.SetSkills], each of which leaves the others as they are. The client is sent one list. Experimental.
+func (s *AgentSession) SetAvailableCommands(list ...AvailableCommand) error {
+	list = slices.Clone(list)
+	return s.changeCommands(func([]AvailableCommand) []AvailableCommand { return list }, false)
+}
+
 // skillsOf returns the skills among commands, or the others.
 func skillsOf(commands []AvailableCommand, skills bool) []AvailableCommand {
 	return slices.DeleteFunc(slices.Clone(commands), func(c AvailableCommand) bool {

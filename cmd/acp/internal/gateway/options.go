@@ -54,8 +54,6 @@ type chosen struct {
 	mu    sync.Mutex // held while they are sent
 	last  []acp.SessionConfigOption
 	times int
-
-	skills bool // the client was sent some; only the goroutine that sends commands uses it
 }
 
 // sendOptions sends the client the options.

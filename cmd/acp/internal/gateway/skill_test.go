@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,6 +99,69 @@ func TestSkills(t *testing.T) {
 		t.Error(err)
 	}
 	first.seen.until(t, "agent: skill review, what was said, text this") // it may hear only now what others were told before
+}
+
+// TestSkillsChange: however skills and commands change, a client is sent each list once, as the agent has it. A name may move from
+// the ones to the others.
+func TestSkillsChange(t *testing.T) {
+	lists := [][]acp.AvailableCommand{
+		{&acp.SlashCommand{Name: "plan", Description: "plans"}},
+		{&acp.SlashCommand{Name: "plan", Description: "plans"}, &acpv2.Skill{Name: "review", Description: "reviews", Path: "/r/SKILL.md"}},
+		{&acp.SlashCommand{Name: "review", Description: "reviews"}, &acpv2.Skill{Name: "plan", Description: "plans", Path: "/p/SKILL.md"}},
+		{&acpv2.Skill{Name: "plan", Description: "plans", Path: "/p/SKILL.md"}},
+		{},
+	}
+	names := func(list []acp.AvailableCommand) string {
+		var all []string
+		for _, c := range list {
+			switch c := c.(type) {
+			case *acp.SlashCommand:
+				all = append(all, "command "+c.Name)
+			case *acpv2.Skill:
+				all = append(all, "skill "+c.Name)
+			}
+		}
+		return strings.Join(all, ", ")
+	}
+	var want []string
+	for _, list := range lists {
+		want = append(want, names(list))
+	}
+	a := &acp.Agent{
+		Content: acp.PromptContent{Skill: true},
+		Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+			for _, list := range lists {
+				if err := turn.Session().SetAvailableCommands(list...); err != nil {
+					return "", err
+				}
+			}
+			return acp.StopEndTurn, nil
+		},
+	}
+	r := newRig(t, a)
+	r.max = 2
+	var mu sync.Mutex
+	var got []string
+	c := r.connect(2, func(c *acp.Client) {
+		c.Skills = true
+		c.Update = func(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
+			if u, ok := u.Update.(*acp.AvailableCommandsUpdate); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, names(u.AvailableCommands))
+			}
+		}
+	})
+	s := c.new(t)
+	mu.Lock()
+	got = nil // what the session began with
+	mu.Unlock()
+	say(t, s, "go")
+	mu.Lock()
+	defer mu.Unlock()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // TestSkillsOfOthers: what a role may not use it may not use as a skill.

@@ -524,27 +524,13 @@ func (w *watcher) send(r engine.Record) error {
 
 // sendCommands sends the client the commands, and the skills, of a kind that this version knows.
 func (w *watcher) sendCommands(list []acp.AvailableCommand) error {
-	var commands []acp.SlashCommand
-	var known []acpv2.Skill
-	for _, c := range list {
-		switch c := c.(type) {
-		case *acp.SlashCommand:
-			commands = append(commands, *c)
-		case *acpv2.Skill:
-			known = append(known, *c)
+	return w.session.SetAvailableCommands(slices.DeleteFunc(slices.Clone(list), func(c acp.AvailableCommand) bool {
+		switch c.(type) {
+		case *acp.SlashCommand, *acpv2.Skill:
+			return false
 		}
-	}
-	had := w.chosen.skills
-	w.chosen.skills = len(known) > 0
-	if had { // no name may be that of both
-		if err := w.session.SetSkills(); err != nil {
-			return err
-		}
-	}
-	if err := w.session.SetCommands(commands...); err != nil || len(known) == 0 {
-		return err
-	}
-	return w.session.SetSkills(known...)
+		return true
+	})...)
 }
 
 // sendRecord sends what a record is part of a conversation to a client of a principal.
