@@ -129,6 +129,7 @@ type Gateway struct {
 	board     board
 	fileLists fileLists
 	exports   exports
+	previews  previews
 	lookout   lookout
 	refusals  refusals
 

@@ -26,6 +26,13 @@ type lobby struct {
 // patience returns how long a request that is not a prompt waits for an agent's place.
 func (l *lobby) patience() time.Duration { return cmp.Or(l.waits, roomPatience) }
 
+// waited reports whether somebody is in a line.
+func (l *lobby) waited(line string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting[line] > 0
+}
+
 // enter waits until it is somebody's turn in a line, and returns what they call then for the next one to have its turn.
 func (l *lobby) enter(ctx context.Context, line string) (leave func(), err error) {
 	l.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -118,8 +119,8 @@ func TestInitialOptions(t *testing.T) {
 	})
 }
 
-// TestSessionOptions: what a session would begin with is said without one: by the session, or by an agent that is started for it
-// and ends.
+// TestSessionOptions: what a session would begin with is said without one: by the session, or by an agent that runs in that
+// directory, or one that is started for it and ends.
 func TestSessionOptions(t *testing.T) {
 	eachPreview(t, func(t *testing.T, r *rig, asked *seen, version int, previews bool) {
 		c := r.connect(version)
@@ -131,8 +132,8 @@ func TestSessionOptions(t *testing.T) {
 			if diff := cmp.Diff([]string{"options in /project"}, asked.take()); diff != "" {
 				t.Error(diff)
 			}
-		} else if refused, ok := errors.AsType[*jsonrpc.Error](err); !ok || !strings.Contains(refused.Message, "does not say what a session begins with") {
-			t.Errorf("%v", err)
+		} else if err != nil || len(p.ConfigOptions) > 0 { // the gateway has said that it answers this
+			t.Errorf("of an agent that does not know: %v, %v", p, err)
 		}
 		if n := len(r.g.all()); n > 0 {
 			t.Errorf("%d sessions", n)
@@ -153,10 +154,132 @@ func TestSessionOptions(t *testing.T) {
 		if _, err := c.conn.SessionOptions(t.Context(), acp.OptionsQuery{Cwd: "/project", SessionID: "nope"}); !acp.IsSessionNotFound(err) {
 			t.Errorf("of an unknown session: %v", err)
 		}
+		if p, err = c.conn.SessionOptions(t.Context(), acp.OptionsQuery{Cwd: "/project"}); err != nil || (len(p.ConfigOptions) == 2) != previews {
+			t.Errorf("of the agent that runs: %v, %v", p, err)
+		}
 		if r.starts.Load() != before {
-			t.Error("an agent was started for a session that there is")
+			t.Error("an agent was started although one runs")
 		}
 	})
+}
+
+// TestPreviewEndsNobody: no agent is stopped for one that is asked for its options, however idle it is, nor does anybody who
+// waits for a place lose it.
+func TestPreviewEndsNobody(t *testing.T) {
+	agent, _ := choosy(true)
+	r := newRig(t, agent)
+	r.g.cfg.MaxAgents = 1
+	c := r.connect(2)
+	s := c.new(t)
+	say(t, s, "hello")
+	refused := func() {
+		t.Helper()
+		_, err := c.conn.SessionOptions(t.Context(), acp.OptionsQuery{Cwd: "/elsewhere"})
+		if f, ok := errors.AsType[*acp.Failure](err); !ok || f.Reason != "agents" || f.RetryAfter == 0 {
+			t.Errorf("%v", err)
+		}
+	}
+	refused()
+	if n := r.starts.Load(); n != 1 {
+		t.Errorf("%d agents were started", n)
+	}
+	gs := r.g.session(string(s.ID()))
+	gs.mu.Lock()
+	if gs.agent == nil {
+		t.Error("the idle agent has ended")
+	}
+	gs.mu.Unlock()
+	r.g.cfg.MaxAgents = 2
+	leave, err := r.g.tenancy.lobby.enter(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused()
+	leave()
+	if p, err := c.conn.SessionOptions(t.Context(), acp.OptionsQuery{Cwd: "/elsewhere"}); err != nil || len(p.ConfigOptions) != 2 {
+		t.Errorf("%v, %v", p, err)
+	}
+}
+
+// TestPreviewsOfOneClient: for one client one agent at a time is started to be asked, and so many requests wait for that. Others
+// do not.
+func TestPreviewsOfOneClient(t *testing.T) {
+	agent, _ := choosy(true)
+	asked, goOn := make(chan string, 2*maxOwnPreviews), make(chan struct{})
+	tell := agent.SessionOptions
+	agent.SessionOptions = func(ctx context.Context, c *acp.AgentConn, q *acp.OptionsQuery) (*acp.OptionsPreview, error) {
+		asked <- q.Cwd
+		<-goOn
+		return tell(ctx, c, q)
+	}
+	r := newRig(t, agent)
+	one, other := r.connect(2), r.connect(1)
+	answers := make(chan error, 2*maxOwnPreviews)
+	ask := func(c *client, cwd string) {
+		go func() {
+			_, err := c.conn.SessionOptions(t.Context(), acp.OptionsQuery{Cwd: cwd})
+			answers <- err
+		}()
+	}
+	for i := range maxOwnPreviews + 3 {
+		ask(one, fmt.Sprintf("/%d", i))
+	}
+	for range 3 { // only these are answered
+		if f, ok := errors.AsType[*acp.Failure](<-answers); !ok || f.Reason != "busy" {
+			t.Errorf("%v", f)
+		}
+	}
+	<-asked
+	ask(other, "/other")
+	if cwd := <-asked; cwd != "/other" {
+		t.Errorf("a second agent is asked in %s", cwd)
+	}
+	close(goOn)
+	for range maxOwnPreviews + 1 {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPreviewsKept: what an agent has said that was started for it is the answer for some time, of the same question of the same
+// user.
+func TestPreviewsKept(t *testing.T) {
+	agent, asked := choosy(true)
+	r := newRig(t, agent)
+	user := "anna"
+	r.g.cfg.Who = func(context.Context) Who { return Who{User: user, Prompt: true} }
+	c := r.connect(2)
+	ask := func(q acp.OptionsQuery, want int) {
+		t.Helper()
+		if p, err := c.conn.SessionOptions(t.Context(), q); err != nil || len(p.ConfigOptions) != 2 {
+			t.Fatalf("%v, %v", p, err)
+		}
+		if got := len(asked.take()); got != want {
+			t.Errorf("%d agents were asked by now, want %d", got, want)
+		}
+	}
+	here := acp.OptionsQuery{Cwd: "/project"}
+	ask(here, 1)
+	ask(here, 1)
+	ask(acp.OptionsQuery{Cwd: "/other"}, 2)
+	user = "bert"
+	ask(here, 3)
+	user = "anna"
+	ask(here, 3)
+	r.g.previews.mu.Lock()
+	for i := range r.g.previews.kept {
+		r.g.previews.kept[i].at = time.Now().Add(-2 * previewKept)
+	}
+	r.g.previews.mu.Unlock()
+	ask(here, 4)
+	for i := range maxPreviews + 3 {
+		r.g.previews.keep(fmt.Sprint(i), &acp.OptionsPreview{})
+	}
+	r.g.previews.keep("large", &acp.OptionsPreview{ConfigOptions: []acp.SessionConfigOption{{ConfigID: "x", Name: strings.Repeat("x", maxPreview), Kind: &acp.SessionConfigBoolean{}}}})
+	if n := len(r.g.previews.kept); n != maxPreviews || r.g.previews.known("large") != nil || r.g.previews.known(fmt.Sprint(maxPreviews)) == nil {
+		t.Errorf("%d answers are kept", n)
+	}
 }
 
 // TestOptionsOfOthers: who may not change options begins no session with others, and who may not begin sessions has no agent

@@ -59,6 +59,31 @@ func (g *Gateway) admitAgent(ctx context.Context, user string, groups []string, 
 	return err
 }
 
+// spareAgent counts another agent of a user if there is a place for it that nobody waits for. Unlike admitAgent it stops no
+// other one, and does not wait. Call dismissAgent when the agent has ended.
+func (g *Gateway) spareAgent(user string, groups []string) error {
+	t := &g.tenancy
+	p, limit := g.policy(user, groups), 0
+	if p != nil {
+		limit = p.Limits().Agents
+	}
+	if limit > 0 && t.lobby.waited("user "+user) || !t.admit(user, limit, false) {
+		return quota(p, "agents", time.Minute, "%d agents of %s run, which is the most", limit, user)
+	}
+	var ok bool
+	var err error
+	if !t.lobby.waited("") {
+		ok, err = g.admit(false)
+	}
+	if !ok {
+		t.release(user)
+		if err == nil {
+			err = &jsonrpc.Failure{Message: fmt.Sprintf("%d agents run, which is the most", g.cfg.MaxAgents), Reason: "agents", RetryAfter: time.Minute}
+		}
+	}
+	return err
+}
+
 // dismissAgent reports the end of an agent of a user.
 func (g *Gateway) dismissAgent(user string) {
 	g.tenancy.release(user)
