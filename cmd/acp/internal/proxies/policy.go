@@ -30,8 +30,12 @@ func policy() Kind {
 The proxy refuses to read, write or run anything outside of the directories of the session,
 or where a rule denies it, and asks the client where a rule wants that. It judges as acp tap
 does, whose rules it takes. What an agent does by itself passes no proxy: use the rules of
-the agent, or a sandbox, for that. With --audit each decision is in a file before it takes
-effect, without what looks like a secret.`,
+the agent, or a sandbox, for that.
+
+With --audit FILE you can see later why something was allowed or refused: for each decision
+of the rules, and before it takes effect, the proxy appends a line of JSON to FILE, with the
+time, what the agent wanted, the answer, and the rule that gave it. What looks like a secret
+is masked. Only you can read the file.`,
 		Example: "policy --allow 'command:go test *' --deny 'path:**/.env'",
 		Flags: func(f *pflag.FlagSet) func(Env) (func() (*Running, error), error) {
 			file := f.String("policy", "", "decide by the JSON policy in `FILE`")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // inPieces cuts a text.
@@ -105,6 +107,46 @@ func TestRedactStreams(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRedactStreamsLate: the end of a text that nothing follows comes after five seconds, once. A piece that follows in time is put
+// together with it.
+func TestRedactStreamsLate(t *testing.T) {
+	t.Setenv("DEPLOY_PASS", "correct-horse-battery")
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, 1, "/", Env{}, "redact", "--env", "DEPLOY_PASS")
+		say := func(s string) {
+			p.update("s", `{"sessionUpdate":"agent_message_chunk","messageId":"1","content":`+text(s)+`}`)
+		}
+		said := func(want string, after time.Duration) {
+			t.Helper()
+			begin := time.Now()
+			if m := p.client.hears(); !strings.Contains(m.text, want) {
+				t.Fatalf("the client reads %s instead of %s", m.text, want)
+			}
+			if took := time.Since(begin); took != after {
+				t.Errorf("%s came after %v, not %v", want, took, after)
+			}
+		}
+		say("one correct-")
+		said(`"one "`, 0)
+		said(`"correct-"`, heldFor)
+		say("two correct-")
+		said(`"two "`, 0)
+		time.Sleep(heldFor - 1)
+		say("horse-battery. Then")
+		said("«secret ", 0) // and the last word is held anew
+		time.Sleep(heldFor - 1)
+		synctest.Wait()
+		if n := len(p.client.in); n != 0 {
+			t.Errorf("%d messages came too early", n)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := len(p.client.in); n > 1 {
+			t.Errorf("%d messages came for the end", n)
+		}
+	})
 }
 
 // TestRedactStreamsOrder: what was held comes before everything that follows it, and a text that another one interrupts is not
