@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -117,6 +118,44 @@ func newGate() *gate {
 		return all(b), nil
 	}
 	return g
+}
+
+// TestTimes: records that get the time of now have it in the order of the log, also if a call whose time was taken earlier comes to
+// its place later. Times that are given stay.
+func TestTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		close(g.through)
+		e := New(g, &memory{heads: map[string]Head{}}, Options{})
+		o := owned(t, e, 1)[0]
+		late, early, given := time.Unix(20, 0), time.Unix(10, 0), time.Unix(1, 0)
+		for _, c := range []*call{
+			{recs: []Record{{Time: late, Kind: "k"}}, now: []int{0}, done: make(chan struct{})},
+			{recs: []Record{{Time: early, Kind: "k"}, {Time: given, Kind: "k"}}, now: []int{0}, done: make(chan struct{})},
+			{recs: []Record{{Time: given, Kind: "k"}}, done: make(chan struct{})},
+		} {
+			if err := o.enqueue(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			<-c.done
+		}
+		var got []int64
+		for _, b := range g.batches {
+			for _, r := range b[0].Records {
+				got = append(got, r.Time.Unix())
+			}
+		}
+		if want := []int64{20, 20, 1, 1}; !slices.Equal(got, want) {
+			t.Errorf("times %v, want %v", got, want)
+		}
+		recs, err := o.Append(t.Context(), Record{Kind: "k"})
+		if err != nil || !recs[0].Time.Equal(time.Unix(0, time.Now().UnixNano())) {
+			t.Errorf("%v, %v", recs, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestGroup: what is queued during a commit is committed together, up to 256 records and 16 MiB.

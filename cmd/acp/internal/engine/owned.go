@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 )
 
 // maxWaiting bounds how many bytes of a session wait to be committed.
@@ -27,12 +28,14 @@ type Owned struct {
 	waiting int           // bytes in queue
 	room    chan struct{} // closed when queue got shorter; nil if nobody waits
 	busy    bool          // in Engine.ready, or being committed
+	latest  time.Time     // of the records that got their time from this process
 	err     error         // why the handle has ended
 }
 
 // A call is one Append.
 type call struct {
 	recs  []Record
+	now   []int  // those that get the time of now
 	state string // of the session with them; "" leaves it
 	size  int
 	done  chan struct{} // closed when recs are committed, or err is set
@@ -59,7 +62,8 @@ func (o *Owned) Head() Head {
 }
 
 // Append adds records at the end of the log and returns them, with the fields that the engine sets,
-// after they were committed: all of them, or none. Of each only Time, Kind and Data are used.
+// after they were committed: all of them, or none. Of each only Time, Kind and Data are used. Without a Time it gets that
+// of now, and none that is before the time which a record before it has got so from this handle.
 // Calls of one session are committed in the order in which they were let in, together with those of
 // other sessions. While 1 MiB of a session waits, Append waits.
 //
@@ -102,6 +106,11 @@ func (o *Owned) append(ctx context.Context, state string, records []Record) ([]R
 		return nil, err
 	}
 	c := &call{recs: recs, state: state, size: size, done: make(chan struct{})}
+	for i := range records {
+		if records[i].Time.IsZero() {
+			c.now = append(c.now, i)
+		}
+	}
 	if err := o.enqueue(ctx, c); err != nil {
 		return nil, fmt.Errorf("append to session %q: %w", o.id, err)
 	}
@@ -147,6 +156,13 @@ func (o *Owned) enqueue(ctx context.Context, c *call) error {
 				continue
 			case <-ctx.Done():
 				return ctx.Err()
+			}
+		}
+		for _, i := range c.now { // others were let in meanwhile, whose time was taken later
+			if r := &c.recs[i]; r.Time.Before(o.latest) {
+				r.Time = o.latest
+			} else {
+				o.latest = r.Time
 			}
 		}
 		o.queue = append(o.queue, c)
