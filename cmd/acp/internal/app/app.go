@@ -14,7 +14,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
@@ -68,7 +67,7 @@ type App struct {
 	settings once[*config.Config]
 	stored   once[*store.Store]
 	policy   once[*acphost.Policy]
-	servers  once[[]mcp.Server]
+	servers  once[collected]
 	builtin  once[*acp.Agent]
 	other    bool // builtin is another agent
 }

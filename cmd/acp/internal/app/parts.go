@@ -238,21 +238,32 @@ func (a *App) Policy() (*acphost.Policy, error) {
 	})
 }
 
+// collected are the MCP servers of sessions.
+type collected struct {
+	servers []mcp.Server
+	left    []mcp.Left
+}
+
 // MCP returns the MCP servers of sessions: those of .mcp.json, the settings and the flags.
 func (a *App) MCP() ([]mcp.Server, error) {
-	return a.servers.get(context.Background(), func() ([]mcp.Server, error) {
+	all, err := a.collect()
+	return all.servers, err
+}
+
+func (a *App) collect() (collected, error) {
+	return a.servers.get(context.Background(), func() (c collected, err error) {
 		cfg, err := a.Config()
 		if err != nil {
-			return nil, err
+			return c, err
 		}
 		file, data, _, err := a.mcpFile(cfg)
 		if err != nil {
-			return nil, usage(err)
+			return c, usage(err)
 		}
-		servers, err := mcp.Collect(mcp.Sources{
+		c.servers, c.left, err = mcp.Collect(mcp.Sources{
 			File: file, Data: data, Settings: cfg.MCP, Flags: a.MCPFlags, Headers: a.MCPHeaders, Lookup: lookup(cfg.Environ),
 		})
-		return servers, usage(err)
+		return c, usage(err)
 	})
 }
 
@@ -274,7 +285,7 @@ func (a *App) ShownMCP() (file string, servers []mcp.Server, err error) {
 		return "", nil, usage(err)
 	}
 	if file != "" {
-		if servers, err = mcp.ParseFile(file, data, nil); err != nil {
+		if servers, _, err = mcp.ParseFile(file, data, nil); err != nil {
 			return "", nil, usage(err)
 		}
 		servers = slices.DeleteFunc(servers, func(s mcp.Server) bool { _, named := cfg.MCP[s.Name]; return named })
@@ -332,8 +343,24 @@ func readRegular(file string) ([]byte, error) {
 	return data, err
 }
 
+// LeftOut returns what of the project's files is left out, in lines for people, which frontends show: what Untrusted returns, and
+// what LeftServers does.
+func (a *App) LeftOut() []string { return append(a.Untrusted(), a.LeftServers()...) }
+
+// LeftServers returns which MCP servers of the project's file need a variable that is not set: one line for each.
+func (a *App) LeftServers() (all []string) {
+	c, err := a.collect()
+	if err != nil { // then no session is opened
+		return nil
+	}
+	for _, l := range c.left {
+		all = append(all, l.Why)
+	}
+	return all
+}
+
 // Untrusted returns what the project's files would set, but is left out because the user does not
-// trust them: one line for each file. Frontends show it.
+// trust them: one line for each file.
 func (a *App) Untrusted() []string {
 	cfg, err := a.Config()
 	if err != nil {

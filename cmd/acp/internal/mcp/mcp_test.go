@@ -86,7 +86,6 @@ func TestParseFile(t *testing.T) {
 		{"told by the url", `{"mcpServers": {"b": {"url": "https://e.org"}}}`, []Server{{Name: "b", Source: "f", Line: 1, Type: HTTP, URL: "https://e.org"}}, ""},
 		{"further down", "{\"mcpServers\": {\n\"a\": {\"command\": \"x\"},\n\"b\"\n:\n{\"command\": \"y\"}}}", []Server{{Name: "a", Source: "f", Line: 2, Command: "x", Type: Stdio}, {Name: "b", Source: "f", Line: 5, Command: "y", Type: Stdio}}, ""},
 		{"other members", `{"x": [1, {"y": 2}], "mcpServers": {"a": {"command": "x", "cwd": "/", "disabled": true}}, "z": null}`, nil, ""},
-		{"no variable", "{\"mcpServers\": {\n  \"a\": {\"command\": \"${NONE}\"}}}", nil, `f:2:8: server "a": variable NONE is not set (${NONE:-text} gives a default)`},
 		{"syntax", "{\"mcpServers\": {\n  \"a\": {\"command\": }}}", nil, "f:2:"},
 		{"ends", `{"mcpServers": {`, nil, "f:1:17: the file ends too early"},
 		{"empty", "", nil, "f:1:1: the file ends too early"},
@@ -103,7 +102,7 @@ func TestParseFile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := ParseFile("f", []byte(tt.text), vars)
+			got, _, err := ParseFile("f", []byte(tt.text), vars)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) || !strings.HasPrefix(err.Error(), "f:") || strings.Contains(err.Error(), "\n") {
 					t.Fatalf("error %v, want %s", err, tt.err)
@@ -120,11 +119,33 @@ func TestParseFile(t *testing.T) {
 	}
 }
 
+// TestParseFileUnset: a server that needs a variable which is not set is left out by itself, in whichever of its texts that is.
+// Written as it is in the file, it is there.
+func TestParseFileUnset(t *testing.T) {
+	for _, text := range []string{
+		`"command": "${NONE}"`, `"command": "x", "args": ["a", "b${NONE}"]`, `"command": "x", "env": {"E": "${NONE}"}`,
+		`"url": "https://${NONE}/m"`, `"url": "https://e.org", "headers": {"Authorization": "Bearer ${NONE}"}`,
+	} {
+		file := []byte("{\"mcpServers\": {\n\"one\": {\"command\": \"x\"},\n  \"a\": {" + text + "},\n\"two\": {\"command\": \"y\"}}}")
+		got, left, err := ParseFile("f", file, lookup(map[string]string{"SET": "1"}))
+		if err != nil || len(got) != 2 || got[0].Name != "one" || got[1].Name != "two" {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+		want := []Left{{"a", `f:3:8: the MCP server "a" is left out: variable NONE is not set (${NONE:-text} gives a default)`}}
+		if d := cmp.Diff(want, left); d != "" {
+			t.Errorf("%s: %s", text, d)
+		}
+		if got, left, err := ParseFile("f", file, nil); err != nil || len(got) != 3 || len(left) > 0 {
+			t.Errorf("%s: as it is written: %+v, %+v, %v", text, got, left, err)
+		}
+	}
+}
+
 func FuzzParseFile(f *testing.F) {
 	f.Add([]byte(`{"mcpServers": {"a": {"command": "x", "args": ["${A:-b}"]}}}`))
 	f.Add([]byte(`{"mcpServers": {"a": {"url": "http://u:p@e/?k=v"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		list, err := ParseFile("f", data, lookup(nil))
+		list, _, err := ParseFile("f", data, lookup(nil))
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "f:") {
 				t.Errorf("error without a place: %v", err)
@@ -189,11 +210,11 @@ func FuzzSplitWords(f *testing.F) {
 
 // TestCollect: flags count more than settings, and those more than the project's file.
 func TestCollect(t *testing.T) {
-	got, err := Collect(Sources{
+	got, left, err := Collect(Sources{
 		File: "/project/.mcp.json",
-		Data: []byte(`{"mcpServers": {"a": {"command": "file"}, "beside": {"command": "./bin/x"}, "root": {"command": "/bin/x"}, "b": {"command": "file"}, "c": {"command": "file"}, "off": {"command": "file"}}}`),
+		Data: []byte(`{"mcpServers": {"a": {"command": "file"}, "beside": {"command": "./bin/x"}, "root": {"command": "/bin/x"}, "b": {"command": "file"}, "c": {"command": "file"}, "off": {"command": "file"}, "needs": {"command": "${NONE}"}, "c2": {"command": "${NONE}"}, "off2": {"command": "${NONE}"}}}`),
 		Settings: map[string]config.MCPServer{
-			"b": {Command: "settings"}, "c": {Command: "settings"}, "off": {Off: true},
+			"b": {Command: "settings"}, "c": {Command: "settings"}, "off": {Off: true}, "c2": {Command: "settings"}, "off2": {Off: true},
 		},
 		Flags: []string{"c=flag", "d=flag"}, Lookup: lookup(nil),
 	})
@@ -204,8 +225,11 @@ func TestCollect(t *testing.T) {
 	for _, s := range got {
 		names = append(names, s.Name+" "+s.Command)
 	}
-	if d := cmp.Diff([]string{"a file", "beside /project/bin/x", "root /bin/x", "b settings", "c flag", "d flag"}, names); d != "" {
+	if d := cmp.Diff([]string{"a file", "beside /project/bin/x", "root /bin/x", "b settings", "c flag", "c2 settings", "d flag"}, names); d != "" {
 		t.Error(d)
+	}
+	if len(left) != 1 || left[0].Name != "needs" {
+		t.Errorf("left out: %+v", left)
 	}
 }
 

@@ -34,6 +34,13 @@ type entry struct {
 	Disabled bool              `json:"disabled"`
 }
 
+// A Left is a server that is left out of a file because a variable is not set, which others who have
+// the file may have set.
+type Left struct {
+	Name string
+	Why  string // a line for people, beginning with file:line:column
+}
+
 // ParseFile reads a file like .mcp.json:
 //
 //	{"mcpServers": {
@@ -41,14 +48,15 @@ type entry struct {
 //		"web": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
 //	}}
 //
-// In every text ${NAME} is replaced by the value of a variable, which must be set, and
-// ${NAME:-text} by text if it is not set or empty; lookup returns the values. Members that are not
-// known are passed over, since other programs have their own; a server that is "disabled" is left
-// out. Errors begin with file:line:column, name is the file.
+// In every text ${NAME} is replaced by the value of a variable, and ${NAME:-text} by text if it is
+// not set or empty; lookup returns the values. A server that needs a variable which is not set is
+// left out, and is in left. Members that are not known are passed over, since
+// other programs have their own; a server that is "disabled" is left out. Errors begin with
+// file:line:column, name is the file.
 //
 // Without lookup the servers are as they are written there, for people to read: nothing is
 // replaced, and what only the values can make wrong is not found.
-func ParseFile(name string, data []byte, lookup func(string) (string, bool)) ([]Server, error) {
+func ParseFile(name string, data []byte, lookup func(string) (string, bool)) (list []Server, left []Left, err error) {
 	before := func(offset int64) []byte { return data[:max(0, min(int(offset), len(data)))] }
 	line := func(offset int64) int { return bytes.Count(before(offset), []byte("\n")) + 1 }
 	at := func(offset int64) string {
@@ -56,7 +64,7 @@ func ParseFile(name string, data []byte, lookup func(string) (string, bool)) ([]
 		return fmt.Sprintf("%s:%d:%d", name, line(offset), len(b)-(bytes.LastIndexByte(b, '\n')+1)+1)
 	}
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s: more than %d bytes", name, maxFile)
+		return nil, nil, fmt.Errorf("%s: more than %d bytes", name, maxFile)
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	fail := func(offset int64, format string, args ...any) error {
@@ -75,9 +83,8 @@ func ParseFile(name string, data []byte, lookup func(string) (string, bool)) ([]
 		}
 		return fail(dec.InputOffset(), "%w", err)
 	}
-	var list []Server
 	found := false
-	err := object(dec, func(key string) error {
+	err = object(dec, func(key string) error {
 		if key != "mcpServers" {
 			var skip json.RawMessage
 			return dec.Decode(&skip)
@@ -115,6 +122,10 @@ func ParseFile(name string, data []byte, lookup func(string) (string, bool)) ([]
 				if err == nil {
 					err = s.check()
 				}
+				if errors.As(err, new(*unsetError)) {
+					left = append(left, Left{server, fmt.Sprintf("%s: the MCP server %q is left out: %v", at(start), server, err)})
+					return nil
+				}
 				if err != nil {
 					return fail(start, "server %q: %w", server, err)
 				}
@@ -125,17 +136,17 @@ func ParseFile(name string, data []byte, lookup func(string) (string, bool)) ([]
 	})
 	if err == nil {
 		if _, extra := dec.Token(); !errors.Is(extra, io.EOF) {
-			return nil, fail(dec.InputOffset(), "there is something after the end")
+			return nil, nil, fail(dec.InputOffset(), "there is something after the end")
 		}
 		if !found {
-			return nil, fail(0, "no mcpServers in it")
+			return nil, nil, fail(0, "no mcpServers in it")
 		}
-		return list, nil
+		return list, left, nil
 	}
 	if strings.HasPrefix(err.Error(), name+":") {
-		return nil, err
+		return nil, nil, err
 	}
-	return nil, broken(err)
+	return nil, nil, broken(err)
 }
 
 func skipSpace(data []byte, offset int64) int64 {
@@ -224,10 +235,17 @@ func Expand(s string, lookup func(string) (string, bool)) (string, error) {
 		case hasDef:
 			b.WriteString(def)
 		default:
-			return "", fmt.Errorf("variable %s is not set (${%s:-text} gives a default)", name, name)
+			return "", &unsetError{name}
 		}
 		s = after
 	}
+}
+
+// An unsetError says that a variable is not set that has no default.
+type unsetError struct{ name string }
+
+func (e *unsetError) Error() string {
+	return fmt.Sprintf("variable %s is not set (${%s:-text} gives a default)", e.name, e.name)
 }
 
 func variable(s string) bool {
@@ -397,13 +415,13 @@ func beside(file, command string) string {
 }
 
 // Collect returns the servers of all sources. A server that the settings turn off is left out, even
-// if the project's file names it.
-func Collect(src Sources) ([]Server, error) {
+// if the project's file names it. left are the servers of that file that are left out because of a
+// variable, and that no other source names.
+func Collect(src Sources) (list []Server, left []Left, err error) {
 	var project []Server
 	if src.File != "" {
-		var err error
-		if project, err = ParseFile(src.File, src.Data, src.Lookup); err != nil {
-			return nil, err
+		if project, left, err = ParseFile(src.File, src.Data, src.Lookup); err != nil {
+			return nil, nil, err
 		}
 		project = slices.DeleteFunc(project, func(s Server) bool { return src.Settings[s.Name].Off })
 		for i := range project {
@@ -412,11 +430,15 @@ func Collect(src Sources) ([]Server, error) {
 	}
 	settings, err := FromConfig(src.Settings, src.Lookup)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	flags, err := ParseFlags(src.Flags, src.Headers, src.Lookup)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return Merge(project, settings, flags), nil
+	list = Merge(project, settings, flags)
+	left = slices.DeleteFunc(left, func(l Left) bool {
+		return src.Settings[l.Name].Off || slices.ContainsFunc(list, func(s Server) bool { return s.Name == l.Name })
+	})
+	return list, left, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -64,6 +65,10 @@ func (d *doctor) servers(conn *acp.ClientConn) {
 	if err != nil {
 		d.report.addCheck(check{Name: "mcp server", Status: bad, Detail: oneLine(err), Cure: "acp opens no session until this is corrected"})
 		return
+	}
+	left := d.o.App.LeftServers()
+	for _, why := range left[:min(len(left), maxServers)] {
+		d.report.addCheck(check{Name: "mcp server", Status: odd, Detail: safetext.Line(why, 500), Cure: "set the variable, or turn the server off"})
 	}
 	for i, r := range mcp.Routes(servers, mcp.OffersOf(conn), mcp.Options{Agent: d.agent.Name, Dir: d.o.App.Cwd}) {
 		if i == maxServers {

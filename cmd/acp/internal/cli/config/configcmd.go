@@ -423,7 +423,7 @@ func (o *Options) trustDir(c *config.Config, dir string) error {
 // serversIn returns the servers of a file that was just trusted. An error in the file is reported
 // when the file is used.
 func serversIn(file string, data []byte) []config.Value {
-	servers, err := mcp.ParseFile(file, data, nil)
+	servers, _, err := mcp.ParseFile(file, data, nil)
 	if err != nil {
 		return nil
 	}

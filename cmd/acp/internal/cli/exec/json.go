@@ -27,6 +27,7 @@ type (
 		Cwd       string    `json:"cwd"`
 		Restored  string    `json:"restored"`
 		Untrusted []string  `json:"untrusted,omitempty"`
+		LeftOut   []string  `json:"leftOut,omitempty"`
 		Unheld    string    `json:"unheld,omitempty"`
 	}
 	agentInfo struct {

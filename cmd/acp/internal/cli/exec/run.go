@@ -157,7 +157,7 @@ func (t *turn) prepare(ctx context.Context) (blocks []acp.ContentBlock, done fun
 		return nil, nil, err
 	}
 	t.report.suggest = suggester(cfg.Permissions, a.Cwd)
-	for _, left := range a.Untrusted() {
+	for _, left := range a.LeftOut() {
 		fmt.Fprintln(a.Err, "acp: "+safetext.Line(left, 500))
 	}
 	front := backend.Frontend{Changed: t.report.changed, Decided: t.report.decided, Note: t.report.note,
@@ -216,7 +216,7 @@ func (t *turn) prepare(ctx context.Context) (blocks []acp.ContentBlock, done fun
 	t.report.begin(t.session.ID(), sessionLine{
 		Type: "session", Version: formVersion, Session: string(t.session.ID()),
 		Agent:    agentInfo{Name: agent.Name, Program: program.Name, Version: program.Version},
-		Protocol: conn.Version(), Cwd: a.Cwd, Restored: how.String(), Untrusted: a.Untrusted(), Unheld: unheld,
+		Protocol: conn.Version(), Cwd: a.Cwd, Restored: how.String(), Untrusted: a.Untrusted(), LeftOut: a.LeftServers(), Unheld: unheld,
 	})
 	var can *acpv2.PromptCapabilities
 	if s := conn.Capabilities().Session; s != nil {

@@ -168,7 +168,7 @@ func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-
 		return err
 	}
 	c.show.thoughts = cfg.UI.Thoughts == "shown"
-	for _, left := range c.app.Untrusted() {
+	for _, left := range c.app.LeftOut() {
 		c.show.line("Notice: " + safetext.Line(left, 500))
 	}
 	c.front = backend.Frontend{

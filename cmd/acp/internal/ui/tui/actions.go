@@ -245,16 +245,15 @@ func (m *model) watch(id acp.SessionID) tea.Cmd {
 	return nil
 }
 
-// untrustedMsg reports settings of a project that have no effect because it is not trusted.
-type untrustedMsg struct{ what []string }
+// leftOutMsg reports what of a project's files has no effect, because they are not trusted or a variable is not set.
+type leftOutMsg struct{ what []string }
 
-func untrusted(a *app.App) tea.Cmd {
+func leftOut(a *app.App) tea.Cmd {
 	return func() tea.Msg {
-		cfg, err := a.Config()
-		if err != nil {
+		if _, err := a.Config(); err != nil {
 			return failedMsg{err}
 		}
-		what := cfg.Untrusted()
+		what := a.LeftOut()
 		if len(what) == 0 {
 			return nil
 		}
@@ -262,6 +261,6 @@ func untrusted(a *app.App) tea.Cmd {
 		if len(what) > most {
 			what = append(what[:most:most], fmt.Sprintf("and %d more", len(what)-most))
 		}
-		return untrustedMsg{[]string{strings.Join(what, ", ")}}
+		return leftOutMsg{[]string{strings.Join(what, ", ")}}
 	}
 }

@@ -192,7 +192,7 @@ func (m *model) Init() tea.Cmd {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
 	if a := m.opt.App; a != nil {
-		cmds = append(cmds, untrusted(a), findContacts(a))
+		cmds = append(cmds, leftOut(a), findContacts(a))
 	}
 	return guard(tea.Batch(cmds...))
 }
@@ -353,7 +353,7 @@ func (m *model) reported(msg tea.Msg) tea.Cmd {
 		return m.pasted(msg)
 	case contactsMsg:
 		m.contacts = msg.all
-	case untrustedMsg:
+	case leftOutMsg:
 		for _, s := range msg.what {
 			m.say(tildes(s), false)
 		}
