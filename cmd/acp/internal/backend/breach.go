@@ -48,6 +48,8 @@ type watched struct {
 	done
 	acts   acts
 	unheld bool // the user has learned that rules cannot hold the agent
+
+	unasked string // that the agent asks for nothing in the mode that the session was opened in
 }
 
 // done is what this program has done and refused to do in the turns that run. The zero value is

@@ -11,7 +11,9 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/jsonrpc"
+	"github.com/goacp/acp/transcript"
 )
 
 // A Choice is a value that an option of each session that is opened is to have, in the words of a command line. The option
@@ -122,6 +124,40 @@ func (s *Session) choose(ctx context.Context, cs *acp.ClientSession, b beginning
 	if len(b.chosen) > 0 {
 		s.catchUp()
 	}
+	s.tellUnasked(cs, b.chosen)
+}
+
+// tellUnasked says so, before the first prompt, if the agent will ask for nothing in the mode that the session is in, unless the
+// user has chosen that.
+func (s *Session) tellUnasked(cs *acp.ClientSession, chosen []Choice) {
+	mode, agent := string(cs.Mode()), &s.host.cfg.Agent
+	isMode := func(c Choice) bool {
+		o := c.option(cs.Options())
+		return o != nil && o.Category == acp.SessionConfigOptionCategoryMode
+	}
+	why := ""
+	if slices.Contains(agent.Alone, mode) && !slices.ContainsFunc(chosen, isMode) {
+		why = safetext.Line(fmt.Sprintf("%s is in the mode %s, in which it decides by itself what is permitted, and asks for nothing; --mode chooses another one", s.host.name(), mode), maxNote)
+	}
+	s.mu.Lock()
+	s.unasked = why
+	s.mu.Unlock()
+	if why == "" {
+		return
+	}
+	for e := range s.Snapshot().Entries() {
+		if n, ok := e.(*transcript.Notice); ok && n.Title == why {
+			return
+		}
+	}
+	s.put(&acp.Notice{Severity: acpv2.NoticeSeverityWarning, Title: why})
+}
+
+// Unasked returns, in a line for people, that the agent asks for nothing in the mode that the session began in, or "".
+func (s *Session) Unasked() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unasked
 }
 
 // Unset returns why options do not have what the user has chosen for them, when the session was last opened, in the order

@@ -10,6 +10,7 @@ type preset struct {
 	argv        []string
 	others      [][]string // other programs that are the same agent, in order
 	noFiles     bool       // the agent works worse with files lent to it
+	alone       []string   // modes in which the agent decides what is permitted, and asks for nothing
 	protocol    int        // the only version that it speaks, so that it is not started twice to find out; or 0
 	older       []string   // the arguments with which versions are started that do not know argv
 	env         map[string]string
@@ -24,7 +25,7 @@ func (p preset) agent(environ []string) Agent {
 		return Agent{
 			Name: p.name, Title: p.title, Source: SourcePreset,
 			Command: argv[0], Args: argv[1:], Env: p.env,
-			NoFiles: p.noFiles, Protocol: p.protocol, Older: p.older, Homepage: p.homepage, Install: p.install, environ: environ,
+			NoFiles: p.noFiles, Alone: p.alone, Protocol: p.protocol, Older: p.older, Homepage: p.homepage, Install: p.install, environ: environ,
 		}
 	}
 	first := of(p.argv)
@@ -51,8 +52,9 @@ var presets = []preset{
 	},
 	{
 		// registry: claude-acp; npm: the name of the program, and that of the one
-		// before it
+		// before it. 0.101.0 begins in auto, unless the settings of Claude Code say otherwise
 		name: "claude", title: "Claude", argv: []string{"claude-agent-acp"}, others: [][]string{{"claude-code-acp"}},
+		alone:    []string{"auto", "bypassPermissions"},
 		homepage: "https://github.com/agentclientprotocol/claude-agent-acp",
 		install:  "npm install -g @agentclientprotocol/claude-agent-acp",
 	},

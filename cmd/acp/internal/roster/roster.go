@@ -55,6 +55,7 @@ type Agent struct {
 	Protocol int               // the only version to speak, or 0
 	LoginEnv bool
 	NoFiles  bool     // it is lent no files through the protocol
+	Alone    []string // modes in which it decides itself what is permitted, and asks for nothing
 	Auth     string   // the id of the way to log in that is used without asking
 	Older    []string // the command that starts older versions, if it differs
 	Homepage string
@@ -200,7 +201,7 @@ func New(cfg *config.Config, front ...string) *Roster {
 		if c.Command != "" || c.URL != "" || !known {
 			a = Agent{Name: name, Title: name, URL: c.URL, Command: c.Command, Args: c.Args, environ: cfg.Environ}
 			if known {
-				a.Title = byName[name].Title
+				a.Title, a.Alone = byName[name].Title, byName[name].Alone
 			}
 		} else if c.Args != nil {
 			a.Args, a.Older, a.Protocol = c.Args, nil, 0

@@ -224,3 +224,21 @@ func TestLookPath(t *testing.T) {
 		}
 	}
 }
+
+// TestAlone: what is known of an agent's modes holds however the agent is started.
+func TestAlone(t *testing.T) {
+	for name, c := range map[string]config.Agent{"as it is": {}, "by another command": {Command: "npx", Args: []string{"-y", "@agentclientprotocol/claude-agent-acp"}}} {
+		cfg := new(config.Config)
+		cfg.Agents = map[string]config.Agent{"claude": c, "mine": {Command: "x"}}
+		r := New(cfg)
+		for agent, want := range map[string]bool{"claude": true, "mine": false} {
+			a, err := r.Find(agent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.Contains(a.Alone, "auto") != want {
+				t.Errorf("%s: %s asks for nothing in %v", name, agent, a.Alone)
+			}
+		}
+	}
+}

@@ -29,6 +29,7 @@ type (
 		Untrusted []string  `json:"untrusted,omitempty"`
 		LeftOut   []string  `json:"leftOut,omitempty"`
 		Unheld    string    `json:"unheld,omitempty"`
+		Unasked   string    `json:"unasked,omitempty"`
 	}
 	agentInfo struct {
 		Name    string `json:"name"`    // the name by which the user chose it

@@ -100,8 +100,10 @@ func (r *report) begin(id acp.SessionID, line sessionLine) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.main, r.unheld = id, line.Unheld
-	if line.Unheld != "" && !r.json {
-		fmt.Fprintln(r.app.Err, "acp: "+line.Unheld)
+	for _, note := range []string{line.Unheld, line.Unasked} {
+		if note != "" && !r.json {
+			fmt.Fprintln(r.app.Err, "acp: "+note)
+		}
 	}
 	if r.json {
 		r.writeLine(line)

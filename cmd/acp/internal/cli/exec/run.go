@@ -216,7 +216,7 @@ func (t *turn) prepare(ctx context.Context) (blocks []acp.ContentBlock, done fun
 	t.report.begin(t.session.ID(), sessionLine{
 		Type: "session", Version: formVersion, Session: string(t.session.ID()),
 		Agent:    agentInfo{Name: agent.Name, Program: program.Name, Version: program.Version},
-		Protocol: conn.Version(), Cwd: a.Cwd, Restored: how.String(), Untrusted: a.Untrusted(), LeftOut: a.LeftServers(), Unheld: unheld,
+		Protocol: conn.Version(), Cwd: a.Cwd, Restored: how.String(), Untrusted: a.Untrusted(), LeftOut: a.LeftServers(), Unheld: unheld, Unasked: t.session.Unasked(),
 	})
 	var can *acpv2.PromptCapabilities
 	if s := conn.Capabilities().Session; s != nil {

@@ -13,7 +13,8 @@ import (
 )
 
 // optionsMode makes agent one with options, that answers a prompt with the requests which were about them. The words of arg
-// say how: "none" does not know session/options, "no-code" takes the mode code from nobody, "kept" can bring sessions back.
+// say how: "none" does not know session/options, "no-code" takes the mode code from nobody, "kept" can bring sessions back, "auto" begins
+// in the mode auto.
 func optionsMode(agent *acp.Agent, arg string) {
 	var mu sync.Mutex
 	var log []string
@@ -29,6 +30,9 @@ func optionsMode(agent *acp.Agent, arg string) {
 		choice("llm", acp.SessionConfigOptionCategoryModel, "fast", "smart"),
 		choice("manner", acp.SessionConfigOptionCategoryMode, "ask", "code"),
 		{ConfigID: "web", Name: "Web search", Kind: &acp.SessionConfigBoolean{}},
+	}
+	if strings.Contains(arg, "auto") {
+		options[1] = choice("manner", acp.SessionConfigOptionCategoryMode, "auto", "default")
 	}
 	if !strings.Contains(arg, "none") {
 		agent.SessionOptions = func(context.Context, *acp.AgentConn, *acp.OptionsQuery) (*acp.OptionsPreview, error) {
