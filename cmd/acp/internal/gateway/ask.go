@@ -68,13 +68,14 @@ func (d *decision) outcome() string {
 	case d.Declined:
 		return outcomeDeclined
 	}
-	return "cancelled"
+	return outcomeCancelled
 }
 
 // Outcomes of a question other than an option.
 const (
-	outcomeAccepted = "accepted"
-	outcomeDeclined = "declined"
+	outcomeAccepted  = "accepted"
+	outcomeDeclined  = "declined"
+	outcomeCancelled = "cancelled" // nobody has answered
 )
 
 // begin readies a question to be asked.

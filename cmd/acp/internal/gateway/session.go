@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,8 +188,19 @@ func (a *attributes) note(u acp.SessionUpdate, raw json.RawMessage) bool {
 // endInterrupted ends a turn that died with its owner.
 func (s *session) endInterrupted(ctx context.Context) error {
 	open, state := "", stateIdle
+	var asks []askRecord // that are open
 	err := s.g.cfg.Log.Read(ctx, s.id, 0, func(r engine.Record) error {
 		switch r.Kind {
+		case kindAsk:
+			var a askRecord
+			err := json.Unmarshal(r.Data, &a)
+			asks = append(asks, a)
+			return err
+		case kindAnswer:
+			var a answerRecord
+			err := json.Unmarshal(r.Data, &a)
+			asks = slices.DeleteFunc(asks, func(asked askRecord) bool { return asked.ID == a.ID })
+			return err
 		case kindPrompt:
 			p, err := decodePrompt(r.Data)
 			if err != nil {
@@ -215,7 +227,13 @@ func (s *session) endInterrupted(ctx context.Context) error {
 		}
 		note := noticeRecord{acp.NoticeSeverityWarning, why,
 			"The gateway that ran the turn has ended. What the agent did last may not be shown, and may not be finished."}
-		_, err := s.log.commitState(ctx, end.state(), engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)})
+		var records []engine.Record
+		for _, a := range asks[max(0, len(asks)-maxQuestions):] { // nobody answers these any more
+			r := answerRecord{ID: a.ID, Outcome: outcomeCancelled, Title: clip(a.Title)}
+			records = append(records, engine.Record{Kind: kindAnswer, Data: encode(r)})
+		}
+		records = append(records, engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)})
+		_, err := s.log.commitState(ctx, end.state(), records...)
 		return err
 	}
 	return s.setState(ctx, state)

@@ -4,7 +4,6 @@ package torture
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -34,11 +33,13 @@ type history struct {
 	ends    map[string]string // how they have ended
 	asks    map[string]string // the id of each question, by its title
 	answers map[string]int    // records of answers, by the id
-	decided map[string]string // what was decided, by the title
+
+	outcomes map[string]string // what they say, by the id
+	decided  map[string]string // the options that were chosen, by the title
 }
 
 func newHistory() *history {
-	return &history{runs: make(map[string]int), ends: make(map[string]string), asks: make(map[string]string), answers: make(map[string]int), decided: make(map[string]string)}
+	return &history{runs: make(map[string]int), ends: make(map[string]string), asks: make(map[string]string), answers: make(map[string]int), outcomes: make(map[string]string), decided: make(map[string]string)}
 }
 
 // history reads the log, after verifying it. The server has ended.
@@ -65,18 +66,10 @@ func (r *rig) history() *history {
 		r.t.Fatal(err)
 	}
 	for title, id := range h.asks {
-		// It has been decided: this cannot decide it.
-		answered := (*engine.AnsweredError)(nil)
-		switch err := log.Answer(ctx, r.session, id, engine.Decision{Data: []byte("{}")}); {
-		case errors.As(err, &answered):
-			var d struct{ Option string }
-			if err := json.Unmarshal(answered.Decision.Data, &d); err != nil {
-				r.t.Fatal(err)
-			}
-			h.decided[title] = d.Option
-		case errors.Is(err, engine.ErrExpired):
-		default:
-			r.t.Errorf("the question %s is open still: %v", title, err)
+		if outcome, ok := h.outcomes[id]; !ok {
+			r.t.Errorf("the question %s is open still", title)
+		} else if outcome != "cancelled" {
+			h.decided[title] = outcome
 		}
 	}
 	return h
@@ -91,6 +84,7 @@ func (h *history) read(rec engine.Record, ops map[string]string) error {
 		Stop    string          `json:"stop"`
 		Error   string          `json:"error"`
 		Title   string          `json:"title"`
+		Outcome string          `json:"outcome"`
 		Content json.RawMessage `json:"content"`
 		Update  json.RawMessage `json:"update"`
 		said.End
@@ -134,6 +128,7 @@ func (h *history) read(rec engine.Record, ops map[string]string) error {
 		h.asks[data.Title] = data.ID
 	case "ask_answer":
 		h.answers[data.ID]++
+		h.outcomes[data.ID] = data.Outcome
 	}
 	return nil
 }
