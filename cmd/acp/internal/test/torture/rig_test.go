@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 		err = playAgent(os.Args[2])
 	case "play-plain":
 		err = playPlain(os.Args[2])
+	case "play-screen":
+		err = playScreen(os.Args[2])
 	case "play-client":
 		err = playClient()
 	default:
