@@ -111,12 +111,6 @@ type Database interface {
 	// Unmark removes the mark that st has, unless the session has another one by now.
 	Unmark(ctx context.Context, st State) error
 
-	// Begin enters an operation that is not known, or has expired, for ttl, and returns what is
-	// known of it then.
-	Begin(ctx context.Context, op Operation, ttl time.Duration) (Operation, error)
-	// Finish stores the receipt of a running operation and returns the operation as it is then.
-	Finish(ctx context.Context, principal, id string, receipt []byte) (Operation, error)
-
 	// Close closes the database. It is called once. Methods that run meanwhile may fail, but not
 	// Append, during which it is not called.
 	Close() error

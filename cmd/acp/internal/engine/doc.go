@@ -1,5 +1,5 @@
 // Package engine is the durable log of a gateway that hosts coding agents: sessions and their
-// records, who owns a session, and which operations were done already.
+// records, and who owns a session.
 //
 // [Engine] holds everything that is the same for all databases; a [Database] does the rest. Packages
 // engine/sqlite and engine/postgres open an Engine:

@@ -7,7 +7,7 @@ import (
 
 // Errors that callers distinguish with [errors.Is].
 var (
-	// ErrNotFound reports that there is no such session or operation.
+	// ErrNotFound reports that there is no such session.
 	ErrNotFound = errors.New("not found")
 	// ErrDeleted reports that a session was deleted; its id is never used again. It wraps [ErrNotFound].
 	ErrDeleted = fmt.Errorf("deleted: %w", ErrNotFound)
@@ -48,8 +48,7 @@ var (
 	ErrBeyond = errors.New("after the end of the log")
 	// ErrTooMany reports that a bound on a number of things is reached.
 	ErrTooMany = errors.New("too many")
-	// ErrConflict reports that an operation id was used before with another fingerprint or receipt,
-	// or that a session was updated by others ten times in a row meanwhile.
+	// ErrConflict reports that a session was updated by others ten times in a row meanwhile.
 	ErrConflict = errors.New("conflict")
 	// ErrClosed reports that the engine was closed.
 	ErrClosed = errors.New("the engine is closed")

@@ -20,7 +20,7 @@ const (
 	MaxName = 512
 	// MaxText bounds each text attribute of a session, in bytes.
 	MaxText = 8 << 10
-	// MaxValue bounds a session's Attributes and a receipt, in bytes.
+	// MaxValue bounds a session's Attributes, in bytes.
 	MaxValue = 256 << 10
 )
 

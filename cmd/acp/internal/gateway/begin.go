@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,7 +85,11 @@ func (s *session) runPrompt(t *turn, ctx context.Context) (end endRecord, err er
 		t.ctx = ctx
 		return s.prompt(t, nil), nil
 	}
-	data, err := encodePrompt(promptRecord{ID: string(t.id), By: t.by, From: t.from, Operation: t.operation, Content: t.content})
+	raw, err := rawPrompt(t.content)
+	var data []byte
+	if err == nil {
+		data, err = json.Marshal(promptRecord{ID: string(t.id), By: t.by, From: t.from, Operation: t.operation, Raw: raw})
+	}
 	if err == nil && len(data) > maxRecord {
 		err = &jsonrpc.Failure{Message: fmt.Sprintf("a prompt of %d bytes is too large to keep", len(data)), Reason: "too_large"}
 	}
@@ -92,7 +97,7 @@ func (s *session) runPrompt(t *turn, ctx context.Context) (end endRecord, err er
 		t.has(0)
 		return endRecord{}, err
 	}
-	p := &keptPrompt{s: s, t: t, record: engine.Record{Kind: kindPrompt, Data: data}}
+	p := &keptPrompt{s: s, t: t, sum: promptSum(raw), record: engine.Record{Kind: kindPrompt, Data: data}}
 	b := s.ready(t)
 	if b == nil {
 		if err := p.commit(); err != nil {
@@ -140,6 +145,7 @@ func (t *turn) has(seq uint64) {
 type keptPrompt struct {
 	s      *session
 	t      *turn
+	sum    string // of what it says
 	record engine.Record
 	err    error // of commit
 }
@@ -154,6 +160,9 @@ func (p *keptPrompt) commit(more ...engine.Record) error {
 	}
 	seq -= uint64(len(more))
 	p.s.begunAt.Store(seq)
+	if p.t.operation != "" {
+		p.s.operations.begins(operationKey{p.t.by, p.t.operation}, p.t.id, p.sum)
+	}
 	p.s.bounds()
 	if len(more) == 0 { // otherwise it needs none: see ready
 		if err := p.s.name(p.s.ctx, p.t.content); err != nil && !p.s.given() {

@@ -2,10 +2,10 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -51,11 +51,6 @@ func (c *committing) UpdateSession(ctx context.Context, s engine.Session) (bool,
 	return c.Database.UpdateSession(ctx, s)
 }
 
-func (c *committing) Begin(ctx context.Context, op engine.Operation, ttl time.Duration) (engine.Operation, error) {
-	c.did("begin")
-	return c.Database.Begin(ctx, op, ttl)
-}
-
 // TestCommits: what each step of a turn costs, with an agent that outlives the gateway and is running: one commit for a prompt
 // and the frame in which the agent gets it, one for a question, one for its answer and the frame in which the agent hears it,
 // and one for the end.
@@ -86,10 +81,10 @@ func TestCommits(t *testing.T) {
 		got["question"] = db.take()
 		return req.Allow(), nil
 	})).new(t)
-	for range 2 { // the first one gives the session a title
+	for i := range 2 { // the first one gives the session a title
 		db.take()
 		clear(got)
-		if _, err := s.Prompt(t.Context(), acp.Text("Mend the giraffes")).Wait(); err != nil {
+		if _, err := sendOperation(t, s, "Mend the giraffes", fmt.Sprint("op-", i)).Wait(); err != nil {
 			t.Fatal(err)
 		}
 		got["end"] = db.take()

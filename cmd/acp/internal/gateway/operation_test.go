@@ -2,9 +2,10 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -57,61 +59,86 @@ func TestOperation(t *testing.T) {
 // local is who clients without a principal are.
 const local = "local"
 
-// TestOperationFromLog: what became of a prompt whose receipt was never written is in the log. One that was begun
-// and is not there runs now.
+// TestOperationFromLog: what became of a prompt with a name is in the log: whether it ran, was cancelled in its turn or before
+// that, or was another prompt. Of more prompts than are remembered the oldest is forgotten.
 func TestOperationFromLog(t *testing.T) {
-	r := newRig(t, talking(nil))
+	goOn := make(chan struct{})
+	r := newRig(t, talking(goOn))
 	c := r.connect(1)
 	s := c.new(t)
 	gs := r.g.session(string(s.ID()))
-	content := []acp.ContentBlock{acp.Text("hello")}
-	send := func(operation string) acp.StopReason {
-		t.Helper()
-		res, err := s.PromptRequest(t.Context(), &acpv2.PromptRequest{
-			Prompt: content, Meta: json.RawMessage(`{"github.com/goacp/acp":{"operationId":"` + operation + `"}}`),
-		}).Wait()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res.StopReason
-	}
-	count := func() (n int) {
-		for _, text := range c.seen.take() {
-			if text == "agent: hello" {
-				n++
-			}
-		}
-		return n
-	}
-	begin := func(operation string) {
-		t.Helper()
-		raw, err := json.Marshal(acpv2.PromptRequest{SessionID: s.ID(), Prompt: content})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum := sha256.Sum256(raw)
-		if _, err := r.log.Begin(t.Context(), local, operation, sum[:]); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	ran := &turn{id: "m", by: local, operation: "ran", content: content, done: make(chan struct{})}
-	if err := gs.enqueue(ran); err != nil {
+	if _, err := sendOperation(t, s, "ran", "ran").Wait(); err != nil {
 		t.Fatal(err)
 	}
-	<-ran.done
-	c.seen.until(t, "agent: hello")
-	begin("ran")
-	if got := send("ran"); got != acp.StopEndTurn || count() != 1 {
-		t.Errorf("%s, %d runs", got, count())
+	running := sendOperation(t, s, "wait two", "stopped")
+	c.seen.until(t, "agent: waiting")
+	other := r.connect(1)
+	theirs := other.load(t, s.ID())
+	ctx, cancel := context.WithCancel(t.Context())
+	answered := make(chan error, 1)
+	go func() {
+		params := fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"never"}],"_meta":{%q:{"operationId":"never"}}}`, s.ID(), metaKey)
+		answered <- other.conn.Conn().Call(ctx, "session/prompt", json.RawMessage(params), nil)
+	}()
+	for gs.turnOf(local, "never") == nil {
+		runtime.Gosched()
 	}
-
-	begin("lost")
-	if got := send("lost"); got != acp.StopEndTurn || count() != 2 {
-		t.Errorf("%s, %d runs", got, count())
+	cancel()
+	<-answered
+	for gs.turnOf(local, "never") != nil {
+		runtime.Gosched()
 	}
-	if got := send("lost"); got != acp.StopEndTurn || count() != 2 {
-		t.Errorf("%s, %d runs", got, count())
+	if err := s.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := running.Wait(); err != nil || res.StopReason != acp.StopCancelled {
+		t.Error(res, err)
+	}
+	check := func(s *acp.ClientSession) {
+		t.Helper()
+		for name, want := range map[string]acp.StopReason{"ran": acp.StopEndTurn, "stopped": acp.StopCancelled, "never": acp.StopCancelled} {
+			text := name
+			if name == "stopped" {
+				text = "wait two"
+			}
+			if res, err := sendOperation(t, s, text, name).Wait(); err != nil || res.StopReason != want {
+				t.Errorf("%s: %v, %v", name, res, err)
+			}
+			said := (*jsonrpc.Error)(nil)
+			if _, err := sendOperation(t, s, "other", name).Wait(); !errors.As(err, &said) || said.Code != jsonrpc.CodeInvalidParams {
+				t.Errorf("%s, another prompt: %v", name, err)
+			}
+		}
+	}
+	check(theirs)
+	r.close()
+	r.open() // and what was in memory is gone
+	check(r.connect(2).load(t, s.ID()))
+	var prompts []string
+	if err := r.log.Read(t.Context(), string(s.ID()), 0, func(rec engine.Record) error {
+		if rec.Kind == kindPrompt {
+			p, err := decodePrompt(rec.Data)
+			prompts = append(prompts, p.Operation)
+			return err
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"ran", "stopped"}, prompts); diff != "" {
+		t.Error(diff)
+	}
+	var o operations
+	for i := range maxOperations + 10 {
+		o.begins(operationKey{local, fmt.Sprint(i)}, acp.MessageID(fmt.Sprint(i)), "")
+		if i%2 == 0 {
+			o.ends(acp.MessageID(fmt.Sprint(i)), turnEnd{})
+		}
+	}
+	_, first := o.find(operationKey{local, "9"})
+	_, last := o.find(operationKey{local, "10"})
+	if first || !last || len(o.by) != maxOperations || len(o.order) != maxOperations || len(o.ids) != maxOperations/2 {
+		t.Errorf("%v, %v, %d of %d, %d have not ended", first, last, len(o.by), len(o.order), len(o.ids))
 	}
 }
 

@@ -27,6 +27,7 @@ const (
 	kindLate   = "ask_late"   // answerRecord: an answer that came when there was a decision, and counts for nothing
 	kindNotice = "notice"     // noticeRecord: what the gateway has to say
 
+	kindDropped  = "dropped"  // droppedRecord: a prompt that was cancelled before it began
 	kindFork     = "fork"     // forkRecord: what the session was forked from
 	kindStart    = "start"    // an agent is started that outlives the gateway
 	kindSent     = "sent"     // sentRecord: what it is sent next
@@ -72,6 +73,14 @@ type promptRecord struct {
 	Operation string             `json:"op,omitempty"`
 	Content   []acp.ContentBlock `json:"-"`
 	Raw       json.RawMessage    `json:"content"`
+}
+
+// droppedRecord is a prompt with a name that never began, since its client has cancelled it.
+type droppedRecord struct {
+	ID        string `json:"id"`
+	By        string `json:"by"`
+	Operation string `json:"op"`
+	Sum       string `json:"sum"` // of what it says
 }
 
 // message returns the prompt as the clients of a principal see it, but for the one that has sent it.
@@ -165,12 +174,17 @@ func encode(v any) []byte {
 
 // encodePrompt returns the data of a prompt.
 func encodePrompt(p promptRecord) ([]byte, error) {
-	raw, err := json.Marshal(acpv2.PromptRequest{Prompt: p.Content})
+	raw, err := rawPrompt(p.Content)
 	if err != nil {
 		return nil, err
 	}
 	p.Raw = raw
 	return json.Marshal(p)
+}
+
+// rawPrompt returns what a prompt says as its record has it.
+func rawPrompt(content []acp.ContentBlock) (json.RawMessage, error) {
+	return json.Marshal(acpv2.PromptRequest{Prompt: content})
 }
 
 // decodePrompt reads the data of a prompt.

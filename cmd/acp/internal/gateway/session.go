@@ -36,9 +36,10 @@ type session struct {
 	over       chan struct{} // closed when the session has been closed
 	keeping    sync.Mutex    // one change of known is stored at a time
 
-	lending lending
-	turning atomic.Pointer[observed]
-	begunAt atomic.Uint64 // the record of the prompt that has begun last, as far as is known
+	operations operations
+	lending    lending
+	turning    atomic.Pointer[observed]
+	begunAt    atomic.Uint64 // the record of the prompt that has begun last, as far as is known
 
 	mu       sync.Mutex
 	info     engine.Session

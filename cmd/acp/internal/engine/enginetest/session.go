@@ -249,59 +249,6 @@ func testDeleteWhileOwned(t *testing.T, b Backend) {
 	}
 }
 
-// testLedger: an operation runs once; its receipt is kept for a day.
-func testLedger(t *testing.T, b Backend) {
-	nodes := []*node{start(t, b, "a"), start(t, b, "c")}
-	print := []byte{1, 0, 2}
-	var fresh, running atomic.Int32
-	var wg sync.WaitGroup
-	for i := range 10 {
-		wg.Go(func() {
-			op, err := nodes[i%2].Begin(t.Context(), "ann", "1", print)
-			switch {
-			case err != nil:
-				t.Error(err)
-			case op.State == engine.OperationNew:
-				fresh.Add(1)
-			case op.State == engine.OperationRunning:
-				running.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	if fresh.Load() != 1 || running.Load() != 9 {
-		t.Errorf("%d new, %d running", fresh.Load(), running.Load())
-	}
-	n := nodes[0]
-	_, err := n.Begin(t.Context(), "ann", "1", []byte("other"))
-	wantIs(t, "another fingerprint", err, engine.ErrConflict)
-	if op, err := n.Begin(t.Context(), "bob", "1", nil); err != nil || op.State != engine.OperationNew {
-		t.Errorf("the same id of another principal: %+v, %v", op, err)
-	}
-	for range 2 {
-		if err := n.Finish(t.Context(), "ann", "1", []byte("receipt")); err != nil {
-			t.Errorf("finish: %v", err)
-		}
-	}
-	wantIs(t, "finish otherwise", n.Finish(t.Context(), "ann", "1", []byte("other")), engine.ErrConflict)
-	wantIs(t, "finish of nothing", n.Finish(t.Context(), "ann", "2", nil), engine.ErrNotFound)
-	want := engine.Operation{Principal: "ann", ID: "1", Fingerprint: print, State: engine.OperationDone, Receipt: []byte("receipt")}
-	got, err := nodes[1].Begin(t.Context(), "ann", "1", print)
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	b.Exec(t, `UPDATE acp_operation SET expires = 0`)
-	wantIs(t, "finish of an expired one", n.Finish(t.Context(), "bob", "1", nil), engine.ErrNotFound)
-	if op, err := n.Begin(t.Context(), "ann", "1", []byte("other")); err != nil || op.State != engine.OperationNew || op.Receipt != nil {
-		t.Errorf("after it has expired: %+v, %v", op, err)
-	}
-	for i := range 100 { // sweeps the expired one of bob, at some point
-		if _, err := n.Begin(t.Context(), "carl", fmt.Sprint(i), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // testFollow: followers that come at any time see each record once, in order.
 func testFollow(t *testing.T, b Backend) {
 	n := start(t, b, "a")

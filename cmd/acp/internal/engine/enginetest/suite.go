@@ -57,7 +57,6 @@ func Run(t *testing.T, fresh func(testing.TB) Backend) {
 		{"State", testState},
 		{"Delete", testDelete},
 		{"DeleteWhileOwned", testDeleteWhileOwned},
-		{"Ledger", testLedger},
 		{"Follow", testFollow},
 		{"FollowLag", testFollowLag},
 		{"FollowEnds", testFollowEnds},

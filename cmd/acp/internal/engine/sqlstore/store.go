@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
@@ -83,17 +82,7 @@ CREATE TABLE IF NOT EXISTS acp_node (
 	info {blob} NOT NULL,
 	seen bigint NOT NULL -- when it was written, as expires
 );
-CREATE TABLE IF NOT EXISTS acp_operation (
-	principal   text   NOT NULL,
-	id          text   NOT NULL,
-	fingerprint {blob} NOT NULL,
-	token       bigint NOT NULL, -- of the call that began it
-	done        bigint NOT NULL,
-	receipt     {blob} NOT NULL,
-	expires     bigint NOT NULL,
-	PRIMARY KEY (principal, id)
-);
-CREATE INDEX IF NOT EXISTS acp_operation_expires ON acp_operation (expires);
+DROP TABLE IF EXISTS acp_operation;
 DROP TABLE IF EXISTS acp_ask`
 
 // A Tx is what runs statements in a transaction: [*sql.Tx] is one.
@@ -123,9 +112,8 @@ type Dialect struct {
 // A Store implements the methods of an [engine.Database] aside from Append, Confirm, Writers and
 // Close. It is safe for concurrent use.
 type Store struct {
-	d      Dialect
-	words  *strings.Replacer
-	begins atomic.Uint64
+	d     Dialect
+	words *strings.Replacer
 }
 
 // New returns a store in a database that [Store.Prepare] must prepare.
