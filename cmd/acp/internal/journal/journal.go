@@ -36,6 +36,8 @@ type Options struct {
 	// nil when everything is kept again. Calls for one journal come one at a time, on goroutines that wait for it. Nil
 	// discards them.
 	Trouble func(id string, err error)
+	// GiveUp has a writer end with the first error of the disk, instead of trying again.
+	GiveUp bool
 	// Witness returns the furthest end of a journal that somebody has noted in another place, and false if nobody has.
 	// What is read is compared with it. It may be behind, never ahead. Nil knows nothing.
 	Witness func(ctx context.Context, id string) (Head, bool)

@@ -228,7 +228,7 @@ func (w *Writer) guarded(f func() error) error {
 
 // hasFailed decides what becomes of what has failed: it is tried again, unless the error is final or the writer is closed.
 func (w *Writer) hasFailed(err error) {
-	final := errors.Is(err, ErrFenced) || errors.Is(err, ErrNotFound)
+	final := w.c.o.GiveUp || errors.Is(err, ErrFenced) || errors.Is(err, ErrNotFound)
 	if final || isClosed(w.closing) {
 		if !final {
 			err = fmt.Errorf("%w: %w", ErrUnsaved, err)

@@ -181,6 +181,23 @@ func (w *Writer) Append(drafts []Draft, kept func([]*Record, error)) error {
 	return w.enqueue(c)
 }
 
+// Keep is Append for a caller that waits until the records are kept. It returns the error of ctx if that ends first.
+func (w *Writer) Keep(ctx context.Context, drafts ...Draft) error {
+	if len(drafts) == 0 {
+		return nil
+	}
+	done := make(chan error, 1)
+	if err := w.Append(drafts, func(_ []*Record, err error) { done <- err }); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (w *Writer) enqueue(c *call) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

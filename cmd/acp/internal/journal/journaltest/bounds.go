@@ -1,10 +1,12 @@
 package journaltest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +38,52 @@ func testLazy(t *testing.T, f Fixture) {
 		d.add(t, w, journal.KindEnd)
 		release(t, w)
 		want("released", "write4-4 kept4 sync")
+	})
+}
+
+// testGiveUp: with Options.GiveUp an error of the disk ends the writer, and who waits in Keep gets it. A disk that takes long
+// ends nothing.
+func testGiveUp(t *testing.T, f Fixture) {
+	bubbleWith(t, f, journal.Options{GiveUp: true}, func(t *testing.T, d *disk, c *journal.Container, told *troubles) {
+		prompt := journal.Draft{Kind: journal.KindPrompt}
+		for name, fail := range map[string][2]error{"write": {syscall.ENOSPC, nil}, "sync": {nil, syscall.EIO}} {
+			w := create(t, c, name)
+			if err := errors.Join(w.Keep(t.Context(), prompt, prompt), w.Keep(t.Context())); err != nil || w.Head().Seq != 3 {
+				t.Errorf("%s: %v, %d records are kept", name, err, w.Head().Seq)
+			}
+			d.set(func() error { return fail[0] }, func() error { return fail[1] })
+			why := cmp.Or(fail[0], fail[1])
+			wantIs(t, name, w.Keep(t.Context(), prompt), why)
+			<-w.Lost()
+			d.set(nil, nil)
+			wantIs(t, name+" later", w.Keep(t.Context(), prompt), why)
+			wantIs(t, name+" released", w.Release(t.Context()), journal.ErrUnsaved)
+			again, err := c.Own(t.Context(), name, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			release(t, again)
+		}
+		w := create(t, c, "behind")
+		d.set(nil, func() error { return syscall.EIO })
+		if err := w.Keep(t.Context(), journal.Draft{Kind: journal.KindUpdate}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		wantIs(t, "a sync that nobody waits for", w.Err(), syscall.EIO)
+		d.set(nil, nil)
+		if list := told.all(); len(list) > 0 {
+			t.Errorf("told %v", list)
+		}
+		w = create(t, c, "stalled")
+		wait, open := gate()
+		d.set(wait, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		wantIs(t, "a disk that does not answer", w.Keep(ctx, prompt), context.DeadlineExceeded)
+		open()
+		release(t, w)
+		wantTexts(t, "a disk that answers", whole(t, c, "stalled"), "")
 	})
 }
 

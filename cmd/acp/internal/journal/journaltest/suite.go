@@ -69,6 +69,7 @@ func Run(t *testing.T, fresh func(testing.TB) Fixture) {
 		{"Failing", testFailing},
 		{"FailingSync", testFailingSync},
 		{"GivenUp", testGivenUp},
+		{"GiveUp", testGiveUp},
 		{"Begin", testBegin},
 		{"Fenced", testFenced},
 	} {
