@@ -39,7 +39,7 @@ func TestReplayed(t *testing.T) {
 	}
 	k.answer = func(r *acp.PermissionRequest) acp.PermissionDecision { return r.Reject() }
 	k.tell("/run echo no")
-	slow := k.session.Prompt(t.Context(), acp.Text("/run echo started; sleep 60"))
+	slow := k.session.Prompt(t.Context(), acp.Text("/run echo started > started.txt; sleep 60"))
 	k.answer = func(r *acp.PermissionRequest) acp.PermissionDecision {
 		_ = k.session.Cancel(context.WithoutCancel(t.Context()))
 		return r.Reject()
