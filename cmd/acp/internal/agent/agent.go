@@ -7,8 +7,8 @@
 // sent its conversation again even if this program was killed. Package agent/tool has
 // the tools.
 //
-// Bounds: 1,024 open sessions per connection, 256 MiB per journal, 64 MiB per line of
-// one; in memory 256 sessions of 32 MiB.
+// Bounds: 1,024 open sessions per connection, 256 MiB per journal, 64 MiB per record
+// of one; in memory 256 sessions of 32 MiB.
 package agent
 
 import (
@@ -81,7 +81,7 @@ func DeleteSession(dir string, id acp.SessionID) error {
 	if dir == "" {
 		return nil
 	}
-	s := newStore(dir)
+	s := newStore(dir, slog.New(slog.DiscardHandler))
 	s.removeBlank(id)
 	if !s.exists(id) {
 		return nil
@@ -107,7 +107,7 @@ func New(o Options) (*acp.Agent, error) {
 		o.Dir = dir
 	}
 	b := &builtin{
-		store: newStore(o.Dir), log: o.Logger, policy: o.Policy, told: o.Told,
+		store: newStore(o.Dir, o.Logger), log: o.Logger, policy: o.Policy, told: o.Told,
 		models: o.Models, limits: o.Limits, most: o.Session, web: tool.NewWeb(false), home: o.Home, keys: o.Keys,
 	}
 	prompts := acp.SystemPromptNone
@@ -293,12 +293,11 @@ func (b *builtin) setTitle(_ context.Context, c *acp.AgentConn, id acp.SessionID
 	if s, ok := c.Session(id); ok {
 		return title, sessionOf(s).setTitle(title)
 	}
-	j, _, err := b.store.open(id, nil)
+	j, err := b.store.open(id, nil)
 	if err != nil {
 		return "", err
 	}
-	err = errors.Join(j.add(&acp.SessionInfoUpdate{Title: acp.Set(title)}), j.setTitle(title), j.close())
-	return title, err
+	return title, errors.Join(j.set(func(a *about) { a.Title = title }), j.close())
 }
 
 func (b *builtin) setOption(_ context.Context, s *acp.AgentSession, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error {

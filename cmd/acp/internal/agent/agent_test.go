@@ -437,8 +437,14 @@ func TestSessions(t *testing.T) {
 				t.Errorf("listed after it was deleted: %+v", got)
 			}
 			if !memory {
-				if left, _ := os.ReadDir(k.dir); len(left) > 0 {
-					t.Errorf("left behind: %v", left)
+				err := filepath.WalkDir(k.dir, func(path string, d fs.DirEntry, err error) error {
+					if err == nil && !d.IsDir() {
+						t.Errorf("left behind: %s", path)
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
 				}
 			}
 		})
@@ -461,12 +467,14 @@ func TestHostileIDs(t *testing.T) {
 	versions(t, func(t *testing.T, v int) {
 		k := start(t, v)
 		k.tell("hello")
-		victim := filepath.Join(filepath.Dir(k.dir), "victim.ndjson")
+		victim := filepath.Join(filepath.Dir(k.dir), "victim"+suffix)
 		if err := os.WriteFile(victim, []byte("keep me\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(victim, filepath.Join(k.dir, "link.ndjson")); err != nil {
-			t.Log(err)
+		for _, end := range []string{suffix, oldSuffix} {
+			if err := os.Symlink(victim, filepath.Join(k.dir, "link"+end)); err != nil {
+				t.Log(err)
+			}
 		}
 		for _, id := range []acp.SessionID{
 			"", ".", "..", "../victim", "..\\victim", "/etc/passwd", "a/b", "link", "none", "\x00", acp.SessionID(strings.Repeat("x", 5000)), "C:x", "nul\n",
@@ -497,7 +505,7 @@ func TestUnused(t *testing.T) {
 	if left, err := os.ReadDir(k.dir); err != nil || len(left) != 1 || left[0].Name() != blankDir {
 		t.Errorf("there is %v, %v", left, err)
 	}
-	for name, want := range map[string]fs.FileMode{filepath.Join(k.dir, blankDir): 0o700, newStore(k.dir).blankPath(k.session.ID()): 0o600} {
+	for name, want := range map[string]fs.FileMode{filepath.Join(k.dir, blankDir): 0o700, stored(k.dir).blanks.path(k.session.ID()): 0o600} {
 		if info, err := os.Stat(name); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}

@@ -1,15 +1,19 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 	"github.com/goacp/acp/cmd/acp/internal/model/anthropic"
 	"github.com/goacp/acp/cmd/acp/internal/model/openai"
@@ -46,6 +50,48 @@ const (
 		"data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"message\",\"id\":\"i\",\"role\":\"assistant\",\"status\":\"completed\",\"content\":[{\"type\":\"output_text\",\"text\":\"ok\"}]}}\n\n" +
 		"data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"status\":\"completed\",\"usage\":{\"input_tokens\":10,\"output_tokens\":2}}}\n\n"
 )
+
+// BenchmarkList is a page of 50 of 1,000 sessions, each of which has 100 KiB.
+func BenchmarkList(b *testing.B) {
+	s := stored(b.TempDir())
+	said := journal.Draft{Kind: journal.KindUpdate, Data: []byte(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"` + strings.Repeat("x", 1000) + `"}}`)}
+	for i := range 1000 {
+		k, err := s.create(acp.SessionID(fmt.Sprint("s", i)), about{Cwd: "/x", Title: fmt.Sprint("title ", i)})
+		if err == nil {
+			err = errors.Join(k.add(slices.Repeat([]journal.Draft{said}, 100)...), k.sync(), k.close())
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		page, err := s.list(new(acp.SessionQuery), pageSize)
+		if err != nil || len(page.Sessions) != pageSize || !strings.HasPrefix(page.Sessions[0].Title, "title ") {
+			b.Fatal(page, err)
+		}
+	}
+}
+
+// BenchmarkKeep is an update that is kept before it is sent.
+func BenchmarkKeep(b *testing.B) {
+	s := stored(b.TempDir())
+	k, err := s.create("s", about{Cwd: "/x"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	k.most = math.MaxInt64
+	u := &acp.AgentMessageChunk{MessageID: "m", Content: acp.Text("a few words of it")}
+	for b.Loop() {
+		d, err := updateDraft(u)
+		if err = errors.Join(err, k.add(d)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	if err := k.close(); err != nil {
+		b.Fatal(err)
+	}
+}
 
 // BenchmarkStep is a request of the agent with 200,000 tokens of history: from the prompt
 // of an editor over the journal to the whole request, and back to the editor. After 1,000

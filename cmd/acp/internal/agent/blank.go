@@ -1,24 +1,21 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
+	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
-	"strings"
-	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
-// A blank is a session in which nothing has been said: its options, in the format of a journal. Blanks have
-// a directory of their own, since they are not listed, and only the latest are kept. They are not locked. The
-// first prompt replaces a blank with a journal.
+// A blank is a session in which nothing has been said: its options. Blanks have a store of their own, since they are not
+// listed, only the latest are kept, and a loss of power may take them. They are not open between changes. The first prompt
+// replaces a blank with a journal among the others.
 
 // Bounds of blanks.
 const (
@@ -29,123 +26,81 @@ const (
 // blankDir is the directory of blanks, below that of the journals.
 const blankDir = "unused"
 
-func (s *store) blankPath(id acp.SessionID) string {
-	return filepath.Join(s.dir, blankDir, string(id)+suffix)
+// lax is a backend that syncs nothing.
+type lax struct {
+	journal.Backend
+	dir string
 }
 
-// setBlank keeps a session in which nothing has been said, in place of what was kept of it before.
-func (s *store) setBlank(h *header, options *acp.ConfigOptionUpdate) error {
-	line, err := h.line()
-	if err == nil {
-		line, err = appendEntry(line, time.Now(), options)
+type laxChain struct{ journal.Chain }
+
+func (b lax) Create(ctx context.Context, id string) (journal.Chain, error) {
+	c, err := b.Backend.Create(ctx, id)
+	return laxChain{c}, err
+}
+
+func (b lax) Own(ctx context.Context, id string) (journal.Chain, error) {
+	c, err := b.Backend.Own(ctx, id)
+	return laxChain{c}, err
+}
+
+func (b lax) Delete(_ context.Context, id string) error {
+	err := os.Remove(filepath.Join(b.dir, id+".jsonl"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return journal.ErrNotFound
 	}
-	switch {
-	case err != nil:
-		return err
-	case !validID(h.ID):
-		return acp.SessionNotFound(h.ID)
-	case len(line) > maxBlankSize:
-		return errFull
-	}
-	if s.dir == "" {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.blanks = slices.DeleteFunc(s.blanks, func(b blank) bool { return b.id == h.ID })
-		s.blanks = append(s.blanks, blank{h.ID, line})
-		s.blanks = slices.Delete(s.blanks, 0, max(0, len(s.blanks)-maxBlanks))
-		return nil
-	}
-	dir := filepath.Join(s.dir, blankDir)
-	for range 8 {
-		if err = os.MkdirAll(dir, 0o700); err != nil {
-			return err
-		}
-		err = writeAtomically(s.blankPath(h.ID), line)
-		if !errors.Is(err, fs.ErrNotExist) { // as when the directory was empty and is removed
-			break
-		}
-	}
+	return err
+}
+
+func (laxChain) Sync() error { return nil }
+
+// setBlank keeps a session in which nothing has been said, with its options.
+func (s *store) setBlank(id acp.SessionID, a about, options *acp.ConfigOptionUpdate) error {
+	d, err := updateDraft(options)
 	if err != nil {
 		return err
 	}
-	return pruneBlanks(dir)
-}
-
-// A blank is one that is kept in memory.
-type blank struct {
-	id   acp.SessionID
-	data []byte
-}
-
-// pruneBlanks removes the oldest blanks of a directory if there are too many.
-func pruneBlanks(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) <= maxBlanks {
+	k, err := s.blanks.open(id, nil)
+	if err == nil {
+		err = errors.Join(k.add(d), k.close())
+	}
+	if err == nil {
+		return nil
+	}
+	s.removeBlank(id)
+	if k, err = s.blanks.create(id, a, d); err != nil {
 		return err
 	}
-	type file struct {
-		name string
-		at   time.Time
+	if err := k.close(); err != nil || s.dir == "" {
+		return err
 	}
-	var files []file
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil {
-			files = append(files, file{e.Name(), info.ModTime()})
-		}
-	}
-	sort.Slice(files, func(i, j int) bool {
-		return cmp.Or(files[i].at.Compare(files[j].at), strings.Compare(files[i].name, files[j].name)) < 0
-	})
-	for _, f := range files[:max(0, len(files)-maxBlanks)] {
-		if e := os.Remove(filepath.Join(dir, f.name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
-			err = e
-		}
+	all, err := s.blanks.all()
+	slices.SortFunc(all, func(a, b listed) int { return cmp.Compare(b.cursor(), a.cursor()) })
+	for _, old := range all[min(len(all), maxBlanks):] {
+		s.removeBlank(old.id)
 	}
 	return err
 }
 
 // readBlank calls each for what is kept of a session in which nothing has been said. It reports whether
 // there is one.
-func (s *store) readBlank(id acp.SessionID, each func(entry) error) bool {
-	if !validID(id) {
-		return false
-	}
-	var data []byte
-	if s.dir == "" {
-		s.mu.Lock()
-		if i := slices.IndexFunc(s.blanks, func(b blank) bool { return b.id == id }); i >= 0 {
-			data = s.blanks[i].data
+func (s *store) readBlank(id acp.SessionID, each func(entry)) bool {
+	return s.blanks.exists(id) && s.blanks.read(id, func(d journal.Draft) error {
+		if each != nil {
+			seen(d, each)
 		}
-		s.mu.Unlock()
-	} else {
-		f, err := openRegular(s.blankPath(id), os.O_RDONLY)
-		if err != nil {
-			return false
-		}
-		defer func() { _ = f.Close() }()
-		if data, err = io.ReadAll(io.LimitReader(f, maxBlankSize)); err != nil {
-			return false
-		}
-	}
-	c, err := readEntries(bytes.NewReader(data), each)
-	return err == nil && c.header.ID == id
+		return nil
+	}) == nil
 }
 
 // removeBlank removes a blank, and reports whether there was one.
 func (s *store) removeBlank(id acp.SessionID) bool {
-	if !validID(id) {
+	b := s.blanks
+	if !b.exists(id) {
 		return false
 	}
-	if s.dir != "" {
-		err := os.Remove(s.blankPath(id))
-		_ = os.Remove(filepath.Join(s.dir, blankDir)) // if it is empty
-		return err == nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := len(s.blanks)
-	s.blanks = slices.DeleteFunc(s.blanks, func(b blank) bool { return b.id == id })
-	return len(s.blanks) < n
+	_ = errors.Join(b.drop(id), b.removeOld(id)) // it may be gone
+	return true
 }
 
 // setBlank keeps the session although nothing has been said in it. A failure is logged. The user learns of
@@ -162,15 +117,13 @@ func (s *session) writeBlank() {
 	if s.closed || s.j != nil {
 		return
 	}
-	if err := s.agent.store.setBlank(s.header(), &acp.ConfigOptionUpdate{ConfigOptions: s.values()}); err != nil {
+	options := &acp.ConfigOptionUpdate{ConfigOptions: s.values()}
+	if err := s.agent.store.setBlank(s.acp.ID(), s.about(), options); err != nil {
 		s.agent.log.Warn("agent: a session without a prompt is not kept", "error", err)
 	}
 }
 
-func (s *session) header() *header {
-	version := firstVersion
-	if s.agent.models != nil {
-		version = journalVersion
-	}
-	return &header{Version: version, ID: s.acp.ID(), Cwd: s.acp.Cwd(), Roots: s.acp.AdditionalDirectories(), Created: time.Now().UTC()}
+// about is what is known of the session.
+func (s *session) about() about {
+	return about{Cwd: s.acp.Cwd(), Roots: s.acp.AdditionalDirectories(), Title: s.title}
 }

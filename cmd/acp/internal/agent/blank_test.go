@@ -96,10 +96,10 @@ func TestNeverPrompted(t *testing.T) {
 // is gone, and one that is no session is not read.
 func TestBlanksAreBounded(t *testing.T) {
 	for _, dir := range []string{filepath.Join(t.TempDir(), "sessions"), ""} {
-		s := newStore(dir)
+		s := stored(dir)
 		id := func(i int) acp.SessionID { return acp.SessionID(fmt.Sprintf("s%06d", i)) }
 		for i := range maxBlanks + 10 {
-			if err := s.setBlank(&header{Version: journalVersion, ID: id(i), Cwd: "/"}, new(acp.ConfigOptionUpdate)); err != nil {
+			if err := s.setBlank(id(i), about{Cwd: "/"}, new(acp.ConfigOptionUpdate)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -119,7 +119,7 @@ func TestBlanksAreBounded(t *testing.T) {
 		if s.readBlank("../s000001", nil) || s.removeBlank("../s000001") {
 			t.Error("a path is taken for an id")
 		}
-		if err := s.setBlank(&header{Version: journalVersion, ID: "s", Cwd: string(make([]byte, maxBlankSize))}, new(acp.ConfigOptionUpdate)); err == nil {
+		if err := s.setBlank("s", about{Cwd: string(make([]byte, maxBlankSize))}, new(acp.ConfigOptionUpdate)); err == nil {
 			t.Error("a blank of any size is kept")
 		}
 	}
@@ -168,20 +168,20 @@ func TestDeletedStaysDeleted(t *testing.T) {
 // TestBlankBesideJournal: deleting a session removes its journal and a blank that was left beside it.
 func TestBlankBesideJournal(t *testing.T) {
 	for _, dir := range []string{filepath.Join(t.TempDir(), "sessions"), ""} {
-		s := newStore(dir)
-		h := &header{Version: journalVersion, ID: "s1", Cwd: "/"}
-		j, err := s.create(h)
+		s := stored(dir)
+		const id = "s1"
+		j, err := s.create(id, about{Cwd: "/"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(j.close(), s.setBlank(h, new(acp.ConfigOptionUpdate))); err != nil {
+		if err := errors.Join(j.close(), s.setBlank(id, about{Cwd: "/"}, new(acp.ConfigOptionUpdate))); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.remove(h.ID); err != nil {
+		if err := s.remove(id); err != nil {
 			t.Fatal(err)
 		}
-		if s.exists(h.ID) || s.readBlank(h.ID, nil) {
-			t.Errorf("in %q: journal %v, blank %v", dir, s.exists(h.ID), s.readBlank(h.ID, nil))
+		if s.exists(id) || s.readBlank(id, nil) {
+			t.Errorf("in %q: journal %v, blank %v", dir, s.exists(id), s.readBlank(id, nil))
 		}
 	}
 }

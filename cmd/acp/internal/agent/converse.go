@@ -491,8 +491,7 @@ func (e *modelEnv) Intend(i tool.Intent) error {
 		e.s.talk.change(i.Path, in.After)
 		e.s.mu.Unlock()
 	}
-	e.s.keepRecord("intent", in)
-	_ = e.s.sync() // a failure is in lost: the user learns of it at the end of the turn
+	e.s.keepRecord("intent", in) // a failure is in lost: the user learns of it at the end of the turn
 	return nil
 }
 

@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if dir := os.Getenv(tryVariable); dir != "" {
-		if _, _, err := newStore(dir).open("s1", nil); err != nil {
+		if _, err := stored(dir).open("s1", nil); err != nil {
 			fmt.Println(err)
 		} else {
 			fmt.Println("opened")

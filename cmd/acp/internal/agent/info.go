@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/goacp/acp"
@@ -159,7 +158,7 @@ func runUsage(k *task) error {
 	case k.s.agent.store.dir == "":
 		fmt.Fprintf(&b, "- Kept in memory: %s of at most %s\n", prose.Size(j.bytes()), prose.Size(maxMemory))
 	default:
-		fmt.Fprintf(&b, "- Saved in %s: %s of at most %s\n", prose.Inline(filepath.Join(k.s.agent.store.dir, string(j.id)+suffix)), prose.Size(j.bytes()), prose.Size(maxJournal))
+		fmt.Fprintf(&b, "- Saved in %s: %s of at most %s\n", prose.Inline(k.s.agent.store.path(j.id)), prose.Size(j.bytes()), prose.Size(maxJournal))
 	}
 	k.say(b.String())
 	return nil

@@ -2,8 +2,10 @@ package agent
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,63 +17,20 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/journal/file"
+	"github.com/goacp/acp/cmd/acp/internal/model"
 	"github.com/goacp/acp/jsonrpc"
 )
 
-const goodHeader = `{"acpSession":1,"id":"s1","cwd":"/x","created":"2026-01-02T03:04:05Z"}` + "\n"
+// stored returns a store that says nothing.
+func stored(dir string) *store { return newStore(dir, slog.New(slog.DiscardHandler)) }
 
-func line(text string) string {
-	return fmt.Sprintf(`{"at":"2026-01-02T03:04:05.000Z","update":{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":%q}}}`+"\n", text)
-}
-
-// texts reads a journal and returns the texts in it.
-func texts(data string) (all []string, c *contents, err error) {
-	c, err = readJournal(strings.NewReader(data), func(u acp.SessionUpdate) error {
-		if chunk, ok := u.(*acp.AgentMessageChunk); ok {
-			all = append(all, blockText(chunk.Content))
-		} else {
-			all = append(all, fmt.Sprintf("%T", u))
-		}
-		return nil
-	})
-	return all, c, err
-}
-
-func TestReadJournal(t *testing.T) {
-	for name, test := range map[string]struct {
-		data  string
-		want  []string
-		bad   int
-		whole int
-		err   string
-	}{
-		"whole":         {goodHeader + line("a") + line("b"), []string{"a", "b"}, 0, 0, ""},
-		"only a header": {goodHeader, nil, 0, 0, ""},
-		"torn":          {goodHeader + line("a") + line("b")[:30], []string{"a"}, 0, len(goodHeader + line("a")), ""},
-		"no break":      {goodHeader + strings.TrimSuffix(line("a"), "\n"), nil, 0, len(goodHeader), ""},
-		"garbage":       {goodHeader + line("a") + "\x00\x00\x00\n{}\nnull\n[]\n\n" + line("b"), []string{"a", "b"}, 5, 0, ""},
-		"unknown":       {goodHeader + `{"update":{"sessionUpdate":"from_the_future"}}` + "\n" + line("b"), []string{"b"}, 1, 0, ""},
-		"empty":         {"", nil, 0, 0, "empty"},
-		"torn header":   {goodHeader[:20], nil, 0, 0, "empty"},
-		"no header":     {line("a"), nil, 0, 0, "no header"},
-		"no JSON":       {"hello\n", nil, 0, 0, "no header"},
-		"newer":         {`{"acpSession":3,"id":"s1"}` + "\n", nil, 0, 0, "newer version"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, c, err := texts(test.data)
-			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
-				t.Fatalf("error %v", err)
-			}
-			if err != nil {
-				return
-			}
-			if test.whole == 0 {
-				test.whole = len(test.data)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" || c.bad != test.bad || c.whole != int64(test.whole) {
-				t.Errorf("bad %d, whole %d, %s", c.bad, c.whole, diff)
-			}
-		})
+// kept calls each with what was kept of a session.
+func (k *talk) kept(id acp.SessionID, each func(entry)) {
+	k.t.Helper()
+	if err := stored(k.dir).read(id, func(d journal.Draft) error { seen(d, each); return nil }); err != nil {
+		k.t.Fatal(err)
 	}
 }
 
@@ -112,57 +71,60 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// TestEntries writes entries and reads them again; what a client has sent with
-// line breaks in it stays one line.
+// TestEntries makes records and parses them again; what a client has sent with line breaks in it stays as it is.
 func TestEntries(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	user := &acp.UserMessage{MessageID: "m", Content: acp.Set([]acp.ContentBlock{
 		&acp.TextContent{Text: "a\nb", Meta: []byte("{\n  \"x\": 1\n}")},
 	})}
-	data := []byte(goodHeader)
 	for _, u := range []acp.SessionUpdate{user, &acp.AgentMessageChunk{MessageID: "m", Content: acp.Text("c\n")}} {
-		var err error
-		if data, err = appendEntry(data, at, u); err != nil {
+		d, err := updateDraft(u)
+		if err != nil {
 			t.Fatal(err)
 		}
+		e, ok := parseEntry(d)
+		if !ok {
+			t.Fatalf("%s is no entry", d.Data)
+		}
+		if again, err := updateDraft(e.update); err != nil || !bytes.Equal(again.Data, d.Data) {
+			t.Errorf("%s became %s, %v", d.Data, again.Data, err)
+		}
 	}
-	if n := bytes.Count(data, []byte("\n")); n != 3 {
-		t.Errorf("%d lines", n)
+	m := &model.Message{Role: model.User, Parts: []model.Part{&model.Text{Text: "<a> & b"}}}
+	d, err := recordDraft(journal.KindMessage, m)
+	if err != nil || !strings.Contains(string(d.Data), "<a> & b") {
+		t.Errorf("%s, %v", d.Data, err)
 	}
-	got, c, err := texts(string(data))
-	if diff := cmp.Diff([]string{"*acpv2.UserMessage", "c\n"}, got); diff != "" || err != nil || c.bad > 0 {
-		t.Error(diff, err)
+	if e, ok := parseEntry(d); !ok || messageText(e.message) != messageText(m) {
+		t.Errorf("%+v", e)
 	}
 }
 
-func FuzzJournal(f *testing.F) {
-	f.Add([]byte(goodHeader + line("a") + line("b")[:20]))
-	f.Add([]byte(goodHeader + "\x00\n{\"update\":{}}\n"))
-	f.Add([]byte(`{"acpSession":1e0,"id":"s"}` + "\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		again := []byte(goodHeader)
-		n := 0
-		each, flush := joined(func(u acp.SessionUpdate) error {
-			var err error
-			again, err = appendEntry(again, time.Unix(0, 0), u)
-			n++
-			return err
-		})
-		c, err := readJournal(bytes.NewReader(data), each)
-		if err != nil {
+// FuzzEntry parses records of any kind; what was parsed can be kept and parsed again.
+func FuzzEntry(f *testing.F) {
+	f.Add("update", []byte(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"a"}}`))
+	f.Add("update", []byte(`{"sessionUpdate":"from_the_future"}`))
+	f.Add("message", []byte(`{"role":"assistant","parts":[{"type":"text","text":"<"}]}`))
+	f.Add("compacted", []byte(`{"messages":[null]}`))
+	f.Add("mended", []byte(`{"from":-1}`))
+	f.Add("usage", []byte("null"))
+	f.Add("session", []byte("{}"))
+	f.Fuzz(func(t *testing.T, kind string, data []byte) {
+		e, ok := parseEntry(journal.Draft{Kind: journal.Kind(kind), Data: data})
+		if !ok {
 			return
 		}
-		if err := flush(); err != nil {
+		var d journal.Draft
+		var err error
+		if e.update != nil {
+			d, err = updateDraft(e.update)
+		} else {
+			d, err = recordDraft(journal.Kind(kind), json.RawMessage(data))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		if c.whole > int64(len(data)) {
-			t.Errorf("%d of %d bytes", c.whole, len(data))
-		}
-		// What was read can be written and read again.
-		m := 0
-		c, err = readJournal(bytes.NewReader(again), func(acp.SessionUpdate) error { m++; return nil })
-		if err != nil || c.bad > 0 || m != n {
-			t.Errorf("%d updates became %d, %d bad, %v", n, m, c.bad, err)
+		if _, ok := parseEntry(d); !ok {
+			t.Errorf("%s became %s", data, d.Data)
 		}
 	})
 }
@@ -183,17 +145,16 @@ func TestTorn(t *testing.T) {
 		}
 		last := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
 		first := bytes.IndexByte(whole, '\n') + 1
-		for cut := len(whole); cut > last-3; cut-- {
+		for cut := len(whole); cut > last; cut-- {
 			if err := os.WriteFile(name, whole[:cut], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			j, c, err := newStore(k.dir).open(k.session.ID(), nil)
-			if err != nil || c.bad > 0 {
+			j, err := stored(k.dir).open(k.session.ID(), nil)
+			if err != nil {
 				t.Fatalf("cut at %d: %v", cut, err)
 			}
-			info, err := os.Stat(name)
-			if err != nil || info.Size() > int64(cut) || c.whole != info.Size() {
-				t.Errorf("cut at %d: size %d, whole %d, %v", cut, info.Size(), c.whole, err)
+			if info, err := os.Stat(name); err != nil || info.Size() != int64(last) && info.Size() != int64(len(whole)) {
+				t.Errorf("cut at %d: size %d, %v", cut, info.Size(), err)
 			}
 			if err := j.close(); err != nil {
 				t.Error(err)
@@ -203,7 +164,7 @@ func TestTorn(t *testing.T) {
 			if err := os.WriteFile(name, whole[:cut], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := newStore(k.dir).open(k.session.ID(), nil); err == nil {
+			if _, err := stored(k.dir).open(k.session.ID(), nil); err == nil {
 				t.Fatalf("cut at %d: opened", cut)
 			}
 		}
@@ -226,27 +187,31 @@ func TestTorn(t *testing.T) {
 // TestPages lists more sessions than a page has.
 func TestPages(t *testing.T) {
 	for _, dir := range []string{"", t.TempDir()} {
-		s := newStore(dir)
+		s := stored(dir)
 		n := 2*pageSize + 1
 		for i := range n {
 			cwd := []string{"/even", "/odd"}[i%2]
-			j, err := s.create(&header{Version: 1, ID: acp.SessionID(fmt.Sprint("s", i)), Cwd: cwd, Created: time.Now()})
+			j, err := s.create(acp.SessionID(fmt.Sprint("s", i)), about{Cwd: cwd})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(j.setTitle(fmt.Sprint("title ", i)), j.close()); err != nil {
+			if err := errors.Join(j.set(func(a *about) { a.Title = fmt.Sprint("title ", i) }), j.close()); err != nil {
 				t.Fatal(err)
 			}
 			at := time.Unix(int64(1000+i), 0)
 			if dir == "" {
-				s.mem[j.id].updated = at
+				l := s.mem[j.id]
+				l.updated = at
+				s.mem[j.id] = l
 			} else if err := os.Chtimes(s.path(j.id), at, at); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if dir != "" {
-			for name, text := range map[string]string{"torn": goodHeader[:10], "other": goodHeader, "noise": "x\n"} {
-				if err := os.WriteFile(filepath.Join(dir, name+suffix), []byte(text), 0o600); err != nil {
+			for name, text := range map[string]string{
+				"torn" + oldSuffix: goodHeader[:10], "other" + oldSuffix: goodHeader, "noise" + suffix: "x\n", "empty" + suffix: "",
+			} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -284,23 +249,24 @@ func TestPages(t *testing.T) {
 
 // TestBounds fills journals.
 func TestBounds(t *testing.T) {
-	s := newStore("")
-	j, err := s.create(&header{Version: 1, ID: "s", Cwd: "/"})
+	s := stored("")
+	j, err := s.create("s", about{Cwd: "/"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chunk := &acp.AgentMessageChunk{MessageID: "m", Content: acp.Text(strings.Repeat("x", 1<<20))}
+	defer func() { _ = j.close() }()
+	chunk := journal.Draft{Kind: journal.KindUpdate, Data: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)}
 	for err == nil {
 		err = j.add(chunk)
 	}
 	if !errors.Is(err, errFull) || j.bytes() > maxMemory || j.bytes() < maxMemory-2<<20 {
 		t.Errorf("%v with %d bytes", err, j.bytes())
 	}
-	if err := j.add(&acp.PlanRemoved{PlanID: "small"}); !errors.Is(err, errFull) {
+	if err := j.add(journal.Draft{Kind: journal.KindUpdate}); !errors.Is(err, errFull) {
 		t.Errorf("something was added behind a gap: %v", err)
 	}
 	for i := range maxInMemory + 10 {
-		other, err := s.create(&header{Version: 1, ID: acp.SessionID(fmt.Sprint("other", i)), Cwd: "/"})
+		other, err := s.create(acp.SessionID(fmt.Sprint("other", i)), about{Cwd: "/"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,23 +277,31 @@ func TestBounds(t *testing.T) {
 	if len(s.mem) > maxInMemory || !s.exists("s") {
 		t.Errorf("%d sessions, the open one is there: %t", len(s.mem), s.exists("s"))
 	}
-	d := newStore(t.TempDir())
-	j, err = d.create(&header{Version: 1, ID: "s", Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = j.close() }()
-	j.size = maxJournal - 10
-	if err := j.add(chunk); !errors.Is(err, errFull) {
-		t.Errorf("beyond the bound: %v", err)
+	d := stored(t.TempDir())
+	for name, fill := range map[string]func(*keeper) journal.Draft{
+		"journal": func(k *keeper) journal.Draft { k.size = maxJournal - 10; return chunk },
+		"record": func(*keeper) journal.Draft {
+			return journal.Draft{Kind: journal.KindUpdate, Data: make([]byte, maxData+1)}
+		},
+	} {
+		j, err := d.create(acp.SessionID(name), about{Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.add(fill(j)); !errors.Is(err, errFull) {
+			t.Errorf("beyond the bound of a %s: %v", name, err)
+		}
+		if err := j.close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
 // TestProcesses uses one session in two programs.
 func TestProcesses(t *testing.T) {
 	dir := t.TempDir()
-	s := newStore(dir)
-	j, err := s.create(&header{Version: 1, ID: "s1", Cwd: "/"})
+	s := stored(dir)
+	j, err := s.create("s1", about{Cwd: "/"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +314,7 @@ func TestProcesses(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	contains(t, try(), "open in another place")
+	contains(t, try(), fmt.Sprintf("session s1 is open in process %d: close it there first", os.Getpid()))
 	if err := j.close(); err != nil {
 		t.Fatal(err)
 	}
@@ -355,13 +329,32 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
+// newer is a journal of a later format.
+func newer(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	c := file.Open(dir, file.Options{})
+	w, err := c.Create(t.Context(), "newer"+part, journal.Draft{Kind: journal.KindSession, Data: []byte(`{"format":9,"cwd":"/newer"}`)})
+	if err == nil {
+		err = w.Release(t.Context())
+	}
+	data, readErr := os.ReadFile(filepath.Join(dir, "newer"+suffix))
+	if err := errors.Join(err, readErr, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // TestUnreadable opens what is no session, and leaves it alone.
 func TestUnreadable(t *testing.T) {
 	versions(t, func(t *testing.T, v int) {
 		k := start(t, v)
 		k.tell("hello")
-		for id, text := range map[acp.SessionID]string{"noise": "noise\n", "newer": `{"acpSession":9,"id":"newer","cwd":"/"}` + "\n", "empty": ""} {
-			name := filepath.Join(k.dir, string(id)+suffix)
+		for id, file := range map[acp.SessionID][2]string{
+			"noise": {suffix, "noise\n"}, "empty": {suffix, ""}, "newer": {suffix, newer(t)},
+			"old-noise": {oldSuffix, "noise\n"}, "old-empty": {oldSuffix, ""}, "old-newer": {oldSuffix, `{"acpSession":9,"id":"old-newer","cwd":"/"}` + "\n"},
+		} {
+			name, text := filepath.Join(k.dir, string(id)+file[0]), file[1]
 			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -376,8 +369,11 @@ func TestUnreadable(t *testing.T) {
 			if got, err := os.ReadFile(name); err != nil || string(got) != text {
 				t.Errorf("%s was changed: %q, %v", id, got, err)
 			}
+			if left, _ := filepath.Glob(filepath.Join(k.dir, string(id)+".*")); len(left) != 1 {
+				t.Errorf("of %s there are %q", id, left)
+			}
 		}
-		if got := k.listed(""); len(got) != 1 {
+		if got := k.listed(""); len(got) != 2 { // the newer one, too
 			t.Errorf("listed %+v", got)
 		}
 		if left, _ := filepath.Glob(filepath.Join(k.dir, "sess_*"+suffix)); len(left) != 1 {

@@ -177,15 +177,8 @@ func counting(r *standin.Request) standin.Step {
 // messages returns the conversation with the model as the journal has it, settled.
 func (k *talk) messages(id acp.SessionID) []*model.Message {
 	k.t.Helper()
-	f, err := os.Open(filepath.Join(k.dir, string(id)+suffix))
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
 	var u unsettled
-	if _, err := readEntries(f, func(e entry) error { u.see(e); return nil }); err != nil {
-		k.t.Fatal(err)
-	}
+	k.kept(id, u.see)
 	if added := u.settle(hashOf); len(added) > 0 {
 		k.t.Errorf("%d messages were not settled when the session was loaded", len(added))
 	}

@@ -2,11 +2,15 @@ package agent
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -15,18 +19,20 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/jsonrpc"
 )
 
 // listed is a session in the list.
 type listed struct {
-	info    acp.SessionInfo
+	id      acp.SessionID
+	about   about
 	updated time.Time
 }
 
 // cursor says where in the list an entry is: the latest come first.
 func (l listed) cursor() string {
-	return fmt.Sprintf("%020d %s", l.updated.UnixNano(), l.info.SessionID)
+	return fmt.Sprintf("%020d %s", l.updated.UnixNano(), l.id)
 }
 
 // isCursor reports whether a cursor looks like one that was given. The session it
@@ -54,7 +60,8 @@ func (s *store) list(q *acp.SessionQuery, size int) (*acp.SessionPage, error) {
 		if q.Cursor != nil && l.cursor() >= string(*q.Cursor) {
 			continue
 		}
-		if !s.describe(&l.info) || q.Cwd != "" && l.info.Cwd != q.Cwd {
+		about, ok := s.describe(l.id)
+		if !ok || q.Cwd != "" && about.Cwd != q.Cwd {
 			continue // deleted meanwhile, never finished, or somewhere else
 		}
 		if len(page.Sessions) == size {
@@ -62,24 +69,27 @@ func (s *store) list(q *acp.SessionQuery, size int) (*acp.SessionPage, error) {
 			break
 		}
 		last = l.cursor()
-		l.info.UpdatedAt = l.updated.UTC().Format(time.RFC3339)
-		page.Sessions = append(page.Sessions, l.info)
+		page.Sessions = append(page.Sessions, acp.SessionInfo{
+			SessionID: l.id, Cwd: about.Cwd, AdditionalDirectories: about.Roots, Title: prose.OneLine(about.Title, maxTitle),
+			UpdatedAt: l.updated.UTC().Format(time.RFC3339),
+		})
 	}
 	return page, nil
 }
 
 // all returns the ids and times of all sessions.
 func (s *store) all() ([]listed, error) {
-	var all []listed
-	if s.dir == "" {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for id, m := range s.mem {
-			all = append(all, listed{acp.SessionInfo{SessionID: id}, m.updated})
-		}
-		return all, nil
+	if s.dir != "" {
+		return filesIn(s.dir, suffix, oldSuffix)
 	}
-	d, err := os.Open(s.dir)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.mem)), nil
+}
+
+// filesIn returns the sessions, and their times, that have files in a directory, whose names end so.
+func filesIn(dir string, ends ...string) (all []listed, err error) {
+	d, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -87,64 +97,84 @@ func (s *store) all() ([]listed, error) {
 		return nil, err
 	}
 	defer func() { _ = d.Close() }()
-	entries, err := d.ReadDir(2 * maxListed) // a session has two files
+	entries, err := d.ReadDir(2 * maxListed) // a session has two files while it is open
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), suffix)
-		if !ok || !validID(acp.SessionID(id)) || !e.Type().IsRegular() {
-			continue
-		}
-		if info, err := e.Info(); err == nil {
-			all = append(all, listed{acp.SessionInfo{SessionID: acp.SessionID(id)}, info.ModTime()})
+	seen := map[acp.SessionID]bool{}
+	for _, end := range ends {
+		for _, e := range entries {
+			name, ok := strings.CutSuffix(e.Name(), end)
+			id := acp.SessionID(name)
+			if !ok || !validID(id) || !e.Type().IsRegular() || seen[id] {
+				continue
+			}
+			if info, err := e.Info(); err == nil {
+				seen[id] = true
+				all = append(all, listed{id: id, updated: info.ModTime()})
+			}
 		}
 	}
 	return all, nil
 }
 
-// describe adds what the header and the title say.
-func (s *store) describe(info *acp.SessionInfo) bool {
-	var first []byte
-	if s.dir == "" {
-		s.mu.Lock()
-		if m := s.mem[info.SessionID]; m != nil {
-			first, info.Title = m.data, m.title
-		}
-		s.mu.Unlock()
-	} else {
-		f, err := openRegular(s.path(info.SessionID), os.O_RDONLY)
-		if err != nil {
-			return false
-		}
-		defer func() { _ = f.Close() }()
-		if first, err = io.ReadAll(io.LimitReader(f, 64<<10)); err != nil {
-			return false
-		}
-		info.Title = s.readTitle(info.SessionID)
+// describe returns what is known of a session, and reports whether that is anything.
+func (s *store) describe(id acp.SessionID) (about, bool) {
+	a, ok := s.newest(id)
+	if !ok && s.dir != "" {
+		return s.aboutOld(id)
 	}
-	line, _, ok := bytes.Cut(first, []byte("\n"))
-	if !ok {
-		return false
-	}
-	h, err := parseHeader(line)
-	if err != nil || h.ID != info.SessionID {
-		return false
-	}
-	info.Cwd, info.AdditionalDirectories = h.Cwd, h.Roots
-	return true
+	return a, ok
 }
 
-// readTitle returns the title of a session, "" if there is none.
-func (s *store) readTitle(id acp.SessionID) string {
-	f, err := openRegular(strings.TrimSuffix(s.path(id), suffix)+titleSuffix, os.O_RDONLY)
+// newest returns what is known of a session that is finished. That is near the end of its journal, from where on it reads.
+func (s *store) newest(id acp.SessionID) (a about, ok bool) {
+	if s.dir == "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		m := s.mem[id]
+		return m.about, m.about.Cwd != ""
+	}
+	f, err := openRegular(s.path(id), os.O_RDONLY)
 	if err != nil {
-		return ""
+		return about{}, false
 	}
 	defer func() { _ = f.Close() }()
-	title, err := io.ReadAll(io.LimitReader(f, 4096))
+	info, err := f.Stat()
 	if err != nil {
-		return ""
+		return about{}, false
 	}
-	return prose.OneLine(string(title), maxTitle)
+	for _, n := range []int64{2 * nearAfter, 2 * farAfter} {
+		rest := make([]byte, min(n, info.Size()))
+		if _, err := f.ReadAt(rest, info.Size()-int64(len(rest))); err != nil {
+			return about{}, false
+		}
+		for at := bytes.LastIndexByte(rest, '\n'); at >= 0; at = bytes.LastIndexByte(rest, '\n') {
+			rest = rest[:at]
+			if a, ok := aboutIn(rest[bytes.LastIndexByte(rest, '\n')+1:]); ok {
+				return a, a.Cwd != ""
+			}
+		}
+	}
+	// The program was killed behind something large.
+	_ = s.c.Read(context.Background(), string(id)+part, 0, func(r *journal.Record) error {
+		a.see(journal.Draft{Kind: r.Kind, Data: r.Data})
+		return nil
+	})
+	return a, a.Cwd != ""
+}
+
+// aboutIn returns what a line says about a session, if it does.
+func aboutIn(line []byte) (a about, ok bool) {
+	r, err := journal.ParseLine(line)
+	begin := r.Body[:min(len(r.Body), 100)]
+	if err != nil || !bytes.Contains(begin, []byte(`,"kind":"session",`)) {
+		return about{}, false
+	}
+	var body struct {
+		Kind journal.Kind `json:"kind"`
+		Data about        `json:"data"`
+	}
+	err = json.Unmarshal(r.Body, &body)
+	return body.Data, err == nil && body.Kind == journal.KindSession
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/model/modeltest"
 )
 
@@ -70,14 +71,13 @@ say Resumed.
 
 // TestMendedRecord: a record that does not fit the conversation changes nothing.
 func TestMendedRecord(t *testing.T) {
-	for _, line := range []string{
-		`{"at":"2026-01-01T00:00:00Z","mended":{"from":-1,"messages":[]}}`, `{"mended":{"from":0,"messages":[null]}}`,
-	} {
-		if _, ok := parseEntry([]byte(line)); ok {
-			t.Errorf("%s is an entry", line)
+	draft := func(data string) journal.Draft { return journal.Draft{Kind: journal.KindMended, Data: []byte(data)} }
+	for _, data := range []string{`{"from":-1,"messages":[]}`, `{"from":0,"messages":[null]}`, "null", "[]"} {
+		if _, ok := parseEntry(draft(data)); ok {
+			t.Errorf("%s is an entry", data)
 		}
 	}
-	e, ok := parseEntry([]byte(`{"mended":{"from":9223372036854775807,"messages":[{"role":"user","parts":[]}]}}`))
+	e, ok := parseEntry(draft(`{"from":9223372036854775807,"messages":[{"role":"user","parts":[]}]}`))
 	if !ok || len(e.mended.in(nil)) != 0 {
 		t.Error("a record beyond the end is applied")
 	}

@@ -20,7 +20,7 @@ func (b *builtin) previewOptions(ctx context.Context, c *acp.AgentConn, q *acp.O
 	v := newSession(b, nil)
 	v.conn = c
 	if st := newState(v); q.SessionID != "" && (b.store.exists(q.SessionID) || !b.store.readBlank(q.SessionID, st.see)) {
-		j, _, err := b.store.open(q.SessionID, st.see)
+		j, err := b.store.open(q.SessionID, st.see)
 		if err != nil {
 			return nil, err
 		}

@@ -3,14 +3,13 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 	"github.com/goacp/acp/transcript"
 )
@@ -26,38 +25,29 @@ func TestKeptOutput(t *testing.T) {
 	if err := k.conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(filepath.Join(k.dir, string(k.session.ID())+suffix))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
 	pieces, tail, exit := 0, 0, int64(-1)
-	_, err = readJournal(f, func(u acp.SessionUpdate) error {
-		switch u := u.(type) {
+	k.kept(k.session.ID(), func(e entry) {
+		switch u := e.update.(type) {
 		case *acp.TerminalOutputChunk:
 			data, err := u.Bytes()
 			if tail > 0 {
 				t.Error("a piece follows the end of the output")
 			}
-			pieces += len(data)
-			return err
+			if pieces += len(data); err != nil {
+				t.Error(err)
+			}
 		case *acp.TerminalUpdate:
 			if out, ok := u.Output.Get(); ok {
 				data, err := out.Bytes()
-				if err != nil {
-					return err
+				if tail = len(data); err != nil {
+					t.Error(err)
 				}
-				tail = len(data)
 			}
 			if status, ok := u.ExitStatus.Get(); ok && status.ExitCode != nil {
 				exit = *status.ExitCode
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if pieces > maxKeptOutput || pieces < maxKeptOutput-64<<10 || tail != outputTail || exit != 3 {
 		t.Errorf("%d bytes in pieces, the last %d bytes, exit status %d", pieces, tail, exit)
 	}
@@ -75,19 +65,18 @@ func TestSettled(t *testing.T) {
 			fold.Apply(u.Update)
 		}
 	})
-	h := header{Version: journalVersion, ID: "sess_dead", Cwd: k.cwd}
-	head, err := h.line()
+	var drafts []journal.Draft
+	for _, update := range []string{
+		`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"Run","status":"in_progress","capabilities":{"cancel":{}}}`,
+		`{"sessionUpdate":"terminal_update","terminalId":"t","command":"sleep 60","capabilities":{"cancel":{}}}`,
+	} {
+		drafts = append(drafts, journal.Draft{Kind: journal.KindUpdate, Data: []byte(update)})
+	}
+	dead, err := stored(k.dir).create("sess_dead", about{Cwd: k.cwd}, drafts...)
+	if err == nil {
+		err = dead.close()
+	}
 	if err != nil {
-		t.Fatal(err)
-	}
-	lines := string(head) + strings.Join([]string{
-		`{"update":{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"Run","status":"in_progress","capabilities":{"cancel":{}}}}`,
-		`{"update":{"sessionUpdate":"terminal_update","terminalId":"t","command":"sleep 60","capabilities":{"cancel":{}}}}`,
-	}, "\n") + "\n"
-	if err := os.MkdirAll(k.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(k.dir, "sess_dead"+suffix), []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.conn.Load(t.Context(), "sess_dead", acp.SessionConfig{Cwd: k.cwd}); err != nil {

@@ -124,7 +124,7 @@ say Done again.`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := strings.Index(string(data), `"intent":{`)
+	at := strings.Index(string(data), `"kind":"intent"`)
 	if at < 0 {
 		t.Fatal("there is no intent")
 	}

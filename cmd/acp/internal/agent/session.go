@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/served"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 // A mode says what the agent may do without asking again.
@@ -62,9 +63,9 @@ type session struct {
 	mu      sync.Mutex
 	closing bool // nothing may begin any more that listing waits for
 	closed  bool
-	j       *journal // nil until something is kept
-	lost    error    // why nothing more is kept
-	told    bool     // the user has been informed of that
+	j       *keeper // nil until something is kept
+	lost    error   // why nothing more is kept
+	told    bool    // the user has been informed of that
 	ids     int
 	title   string
 	mode    string
@@ -215,15 +216,14 @@ func (s *session) ensure() error {
 	if s.closed {
 		return acp.ErrSessionClosed
 	}
-	j, err := s.agent.store.create(s.header())
-	if err != nil {
-		s.lost = err
-		return err
+	options, err := updateDraft(&acp.ConfigOptionUpdate{ConfigOptions: s.values()})
+	if err == nil {
+		s.j, err = s.agent.store.create(s.acp.ID(), s.about(), options)
 	}
-	s.j = j
-	s.lost = j.add(&acp.ConfigOptionUpdate{ConfigOptions: s.values()})
-	s.agent.store.removeBlank(s.acp.ID())
-	return s.lost
+	if s.lost = err; err == nil {
+		s.agent.store.removeBlank(s.acp.ID())
+	}
+	return err
 }
 
 // keep adds an update to the journal. A failure is kept in lost: the turn reports it once and continues.
@@ -238,22 +238,27 @@ func (s *session) add(u acp.SessionUpdate) {
 	if s.ensure() != nil {
 		return
 	}
-	if err := s.j.add(u); err != nil && s.lost == nil {
+	d, err := updateDraft(u)
+	s.put(d, err)
+}
+
+// put adds a record, unless that could not be made.
+func (s *session) put(d journal.Draft, err error) {
+	if err == nil {
+		err = s.j.add(d)
+	}
+	if err != nil && s.lost == nil {
 		s.lost = err
 		s.agent.log.Error("agent: a session is not kept any more", "error", err)
 	}
 }
 
 // keepRecord adds what is not an update to the journal, like keep.
-func (s *session) keepRecord(name string, value any) {
+func (s *session) keepRecord(kind journal.Kind, value any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ensure() != nil {
-		return
-	}
-	if err := s.j.addRecord(name, value); err != nil && s.lost == nil {
-		s.lost = err
-		s.agent.log.Error("agent: a session is not kept any more", "error", err)
+	if s.ensure() == nil {
+		s.put(recordDraft(kind, value))
 	}
 }
 
@@ -276,14 +281,13 @@ func (s *session) sync() error {
 
 // setTitle names the session.
 func (s *session) setTitle(title string) error {
-	s.keep(&acp.SessionInfoUpdate{Title: acp.Set(title)})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.title = title
-	if s.j == nil || s.lost != nil {
-		return nil
+	if s.ensure() != nil || s.j.about.Title == title {
+		return nil // what is lost is reported at the end of the turn
 	}
-	return s.j.setTitle(title)
+	return s.j.set(func(a *about) { a.Title = title })
 }
 
 // close closes the journal. It may be called more than once, since closing and the end of the
@@ -306,6 +310,9 @@ func (s *session) close() error {
 		return nil
 	}
 	err := s.j.close()
+	if s.lost != nil {
+		err = nil // of which the user knows
+	}
 	s.j, s.lost = nil, acp.ErrSessionClosed
 	return err
 }
@@ -316,20 +323,14 @@ func (s *session) load() error {
 	if !s.agent.store.exists(s.acp.ID()) && s.agent.store.readBlank(s.acp.ID(), st.see) {
 		return nil // the journal is created when there is something to keep
 	}
-	j, c, err := s.agent.store.open(s.acp.ID(), st.see)
+	j, err := s.agent.store.open(s.acp.ID(), st.see)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.j = j
+	s.j, s.title = j, prose.OneLine(j.about.Title, maxTitle)
 	s.mu.Unlock()
-	if c.bad > 0 {
-		s.agent.log.Warn("agent: lines of a session could not be read", "session", s.acp.ID(), "lines", c.bad)
-	}
 	st.settle()
-	if s.title != "" {
-		_ = j.setTitle(s.title) // it may have been lost
-	}
 	return nil
 }
 
@@ -340,22 +341,22 @@ func (s *session) fork(from acp.SessionID) error {
 		s.setBlank()
 		return nil
 	}
-	j, err := s.agent.store.copyOf(from, s.header(), st.see)
+	j, err := s.agent.store.copyOf(from, s.acp.ID(), s.about(), st.see)
 	if err != nil {
 		return err
+	}
+	title := j.about.Title
+	if title != "" {
+		title = prose.OneLine(title+" (fork)", maxTitle)
 	}
 	s.mu.Lock()
 	s.j = j
 	s.mu.Unlock()
 	st.settle()
-	title := s.title
-	if title != "" {
-		title = prose.OneLine(title+" (fork)", maxTitle)
-	}
 	return s.setTitle(title)
 }
 
-// replay sends what was kept of the session to to, except the options and the title,
+// replay sends what was kept of the session to to, except the options,
 // which begin sends.
 func (s *session) replay(to *acp.AgentSession) error {
 	s.mu.Lock()
@@ -364,18 +365,20 @@ func (s *session) replay(to *acp.AgentSession) error {
 	if j == nil {
 		return nil // nothing has happened yet
 	}
-	r, err := j.reader()
-	if err != nil {
-		return err
-	}
 	each, flush := joined(func(u acp.SessionUpdate) error {
 		switch u.(type) {
-		case *acp.ConfigOptionUpdate, *acp.SessionInfoUpdate:
+		case *acp.ConfigOptionUpdate:
 			return nil
 		}
 		return to.Send(u)
 	})
-	if _, err := readJournal(r, each); err != nil {
+	err := s.agent.store.read(s.acp.ID(), func(d journal.Draft) error {
+		if e, ok := parseEntry(d); ok && e.update != nil {
+			return each(e.update)
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	return flush()
@@ -391,8 +394,8 @@ type state struct {
 
 func newState(s *session) *state { return &state{s: s} }
 
-// see applies an entry. It never fails.
-func (st *state) see(e entry) error {
+// see applies an entry.
+func (st *state) see(e entry) {
 	st.talk.see(e)
 	if e.served != nil {
 		st.s.served.Restore(*e.served)
@@ -400,7 +403,6 @@ func (st *state) see(e entry) error {
 	if e.update != nil {
 		st.seeUpdate(e.update)
 	}
-	return nil
 }
 
 func (st *state) seeUpdate(u acp.SessionUpdate) {
@@ -410,10 +412,6 @@ func (st *state) seeUpdate(u acp.SessionUpdate) {
 	switch u := u.(type) {
 	case *acp.UserMessage:
 		s.turns++
-	case *acp.SessionInfoUpdate:
-		if title, ok := u.Title.Get(); ok {
-			s.title = prose.OneLine(title, maxTitle)
-		}
 	case *acp.PlanUpdate:
 		if items, ok := u.Plan.(*acp.PlanItems); ok && items.PlanID == tool.PlanID {
 			s.plan = items.Entries

@@ -1,0 +1,292 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/filelock"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
+)
+
+const goodHeader = `{"acpSession":1,"id":"s1","cwd":"/x","created":"2026-01-02T03:04:05Z"}` + "\n"
+
+func oldLine(text string) string {
+	return fmt.Sprintf(`{"at":"2026-01-02T03:04:05.000Z","update":{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":%q}}}`+"\n", text)
+}
+
+func TestReadOld(t *testing.T) {
+	title := `{"at":"2026-01-02T03:04:05.000Z","update":{"sessionUpdate":"session_info_update","title":"Mine"}}` + "\n"
+	for name, test := range map[string]struct {
+		data string
+		want []string
+		err  string
+	}{
+		"whole":         {goodHeader + oldLine("a") + oldLine("b"), []string{"a", "b"}, ""},
+		"only a header": {goodHeader, nil, ""},
+		"torn":          {goodHeader + oldLine("a") + oldLine("b")[:30], []string{"a"}, ""},
+		"no break":      {goodHeader + strings.TrimSuffix(oldLine("a"), "\n"), nil, ""},
+		"garbage":       {goodHeader + oldLine("a") + "\x00\x00\x00\n{}\nnull\n[]\n\n" + oldLine("b"), []string{"a", "b"}, ""},
+		"unknown":       {goodHeader + `{"update":{"sessionUpdate":"from_the_future"}}` + "\n" + oldLine("b"), []string{"b"}, ""},
+		"other kinds":   {goodHeader + `{"session":{"title":"x"}}` + "\n" + `{"gap":{}}` + "\n" + oldLine("b"), []string{"b"}, ""},
+		"title":         {goodHeader + title + oldLine("b"), []string{"b"}, ""},
+		"empty":         {"", nil, "empty"},
+		"torn header":   {goodHeader[:20], nil, "empty"},
+		"no header":     {oldLine("a"), nil, "no header"},
+		"other id":      {strings.Replace(goodHeader, "s1", "s2", 1), nil, "no header"},
+		"no JSON":       {"hello\n", nil, "no header"},
+		"newer":         {`{"acpSession":3,"id":"s1"}` + "\n", nil, "newer version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			var a about
+			err := readOld("s1", strings.NewReader(test.data), func(d journal.Draft) error {
+				a.see(d)
+				seen(d, func(e entry) { got = append(got, blockText(e.update.(*acp.AgentMessageChunk).Content)) })
+				return nil
+			})
+			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Fatalf("error %v", err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if err == nil && (a.Cwd != "/x" || (a.Title == "Mine") != (name == "title")) {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}
+
+func FuzzReadOld(f *testing.F) {
+	f.Add([]byte(goodHeader + oldLine("a") + oldLine("b")[:20]))
+	f.Add([]byte(goodHeader + "\x00\n{\"update\":{}}\n"))
+	f.Add([]byte(`{"acpSession":1e0,"id":"s1","cwd":"/"}` + "\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_ = readOld("s1", strings.NewReader(string(data)), func(d journal.Draft) error {
+			if _, ok := parseEntry(d); !ok && d.Kind != journal.KindSession {
+				t.Errorf("%s %s is no entry", d.Kind, d.Data)
+			}
+			return nil
+		})
+	})
+}
+
+// oldSessions copies the sessions that a commit has kept, and calls each with the directory and what has to be in it.
+func oldSessions(t *testing.T, each func(t *testing.T, dir string, want map[acp.SessionID]oldSession)) {
+	for _, name := range []string{"51d05fd", "served"} {
+		t.Run(name, func(t *testing.T) {
+			dir, from := t.TempDir(), filepath.Join("testdata", "old", name)
+			if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+				t.Fatal(err)
+			}
+			data, err := os.ReadFile(filepath.Join(dir, "want.json"))
+			want := map[acp.SessionID]oldSession{}
+			if err = errors.Join(err, json.Unmarshal(data, &want)); err != nil {
+				t.Fatal(err)
+			}
+			each(t, dir, want)
+		})
+	}
+}
+
+// An oldSession is what an earlier version made of a session that it had kept.
+type oldSession struct {
+	Cwd, Title string
+	Blank      bool
+	// Messages are those for a model, settled, and Updates those of a replay, as hashes of their lines.
+	Messages, Updates string
+}
+
+// check compares a session with what an earlier version made of it.
+func (o oldSession) check(t *testing.T, read func(each func(entry)) error) {
+	t.Helper()
+	var messages, updates []string
+	var u unsettled
+	each, flush := joined(func(u acp.SessionUpdate) error {
+		data, err := u.AppendJSON(nil)
+		updates = append(updates, string(data))
+		return err
+	})
+	err := read(func(e entry) {
+		if u.see(e); e.update != nil {
+			if err := each(e.update); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err := errors.Join(err, flush()); err != nil {
+		t.Fatal(err)
+	}
+	u.settle(func(string) (string, error) { return "", nil })
+	for _, m := range u.messages {
+		data, err := m.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages = append(messages, string(data))
+	}
+	if o.Messages != "" && hashText(strings.Join(messages, "\n")) != o.Messages {
+		t.Errorf("the messages for a model differ:\n%s", strings.Join(messages, "\n"))
+	}
+	if o.Updates != "" && hashText(strings.Join(updates, "\n")) != o.Updates {
+		t.Errorf("a replay differs:\n%s", strings.Join(updates, "\n"))
+	}
+}
+
+// TestTakenOver: sessions that an earlier version has kept are listed with others, and have the same contents, to the byte,
+// once they are taken over: opened, forked or read. The old files are gone then, and the times in the list stay.
+func TestTakenOver(t *testing.T) {
+	oldSessions(t, func(t *testing.T, dir string, want map[acp.SessionID]oldSession) {
+		s := stored(dir)
+		at := time.Unix(1e9, 0)
+		list := func() (all []acp.SessionInfo) {
+			page, err := s.list(new(acp.SessionQuery), pageSize)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return page.Sessions
+		}
+		for id, w := range want {
+			if w.Blank {
+				continue
+			}
+			if err := os.Chtimes(s.oldPath(id), at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := list()
+		for _, info := range before {
+			w := want[info.SessionID]
+			if w.Blank || info.Title != w.Title || info.Cwd != w.Cwd {
+				t.Errorf("listed %+v", info)
+			}
+		}
+		if len(before) != len(want)-1 {
+			t.Errorf("listed %+v", before)
+		}
+		for id, w := range want {
+			if w.Blank {
+				var options []acp.SessionConfigOption
+				if s.exists(id) || !s.readBlank(id, func(e entry) { options = e.update.(*acp.ConfigOptionUpdate).ConfigOptions }) {
+					t.Error("the session without a prompt is lost")
+				}
+				if data, _ := json.Marshal(options); !strings.Contains(string(data), `"currentValue":"read-only"`) {
+					t.Errorf("its options are %s", data)
+				}
+				continue
+			}
+			w.check(t, func(each func(entry)) error {
+				fork, err := s.copyOf(id, "fork", about{Cwd: "/"}, each)
+				if err == nil && fork.about.Parent != id {
+					t.Errorf("the fork is %+v", fork.about)
+				}
+				return errors.Join(err, fork.drop())
+			})
+			for range 2 {
+				w.check(t, func(each func(entry)) error {
+					k, err := s.open(id, each)
+					return errors.Join(err, k.close())
+				})
+			}
+			w.check(t, func(each func(entry)) error {
+				return s.read(id, func(d journal.Draft) error { seen(d, each); return nil })
+			})
+			if left, _ := filepath.Glob(filepath.Join(dir, string(id)+".*")); len(left) != 1 || left[0] != s.path(id) {
+				t.Errorf("there are %q", left)
+			}
+		}
+		for i, info := range list() {
+			if was := before[i]; info.SessionID != was.SessionID || info.UpdatedAt != was.UpdatedAt || was.Title != "" && info.Title != was.Title {
+				t.Errorf("listed %+v, before %+v", info, was)
+			}
+		}
+	})
+}
+
+// TestTakeOverKilled: the program may be killed at any time while it takes a session over, and an old file may come back
+// after a loss of power.
+func TestTakeOverKilled(t *testing.T) {
+	oldSessions(t, func(t *testing.T, dir string, want map[acp.SessionID]oldSession) {
+		s := stored(dir)
+		const id = "sess_DEAD"
+		old, err := os.ReadFile(s.oldPath(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reopen := func(add ...journal.Draft) {
+			t.Helper()
+			want[id].check(t, func(each func(entry)) error {
+				k, err := s.open(id, each)
+				return errors.Join(err, k.add(add...), k.close())
+			})
+			if isRegular(s.oldPath(id)) {
+				t.Error("the old file is still there")
+			}
+		}
+		back := func() {
+			t.Helper()
+			if err := os.WriteFile(s.oldPath(id), old, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reopen()
+		whole, err := os.ReadFile(s.path(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for cut := 0; cut <= len(whole); cut += 211 {
+			back()
+			if err := os.WriteFile(s.path(id), whole[:cut], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if page, err := s.list(new(acp.SessionQuery), pageSize); err != nil || len(page.Sessions) != len(want)-1 {
+				t.Errorf("cut at %d: listed %+v, %v", cut, page, err)
+			}
+			reopen()
+		}
+		// What was added since then stays.
+		added := journal.Draft{Kind: journal.KindUpdate, Data: []byte(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"since"}}`)}
+		reopen(added)
+		back()
+		found := false
+		err = s.read(id, func(d journal.Draft) error { found = found || strings.Contains(string(d.Data), "since"); return nil })
+		if err != nil || !found || isRegular(s.oldPath(id)) {
+			t.Errorf("what was added is there: %t, %v", found, err)
+		}
+		back()
+		if err := s.remove(id); err != nil || s.exists(id) {
+			t.Errorf("removed: %v", err)
+		}
+	})
+}
+
+// TestTakeOverBusy: a session that is open in an earlier version is left alone.
+func TestTakeOverBusy(t *testing.T) {
+	oldSessions(t, func(t *testing.T, dir string, _ map[acp.SessionID]oldSession) {
+		s := stored(dir)
+		const id = "sess_DEAD"
+		f, err := os.OpenFile(s.oldPath(id), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if ok, err := filelock.TryLock(f, true); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if _, err := s.own(id, nil); !errors.As(err, new(*journal.OwnedError)) {
+			t.Errorf("error %v", err)
+		}
+		if !isRegular(s.oldPath(id)) || isRegular(s.path(id)) {
+			t.Error("it was taken over")
+		}
+	})
+}
