@@ -7,6 +7,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -196,7 +197,7 @@ func (c *AgentConn) OpenSessions() []*AgentSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := slices.Collect(maps.Values(c.sessions))
-	slices.SortFunc(list, func(a, b *AgentSession) int { return a.number - b.number })
+	sort.Slice(list, func(i, j int) bool { return list[i].number < list[j].number })
 	return list
 }
 

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -136,6 +135,6 @@ func (s *ClientSession) interrupted() []*Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cut := slices.Clone(s.cut)
-	slices.SortFunc(cut, func(a, b *Reply) int { return cmp.Compare(a.stop.number, b.stop.number) })
+	sort.Slice(cut, func(i, j int) bool { return cut[i].stop.number < cut[j].stop.number })
 	return cut
 }

@@ -1,13 +1,12 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"sort"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
@@ -75,7 +74,7 @@ func (s *store) setBlank(id acp.SessionID, a about, options *acp.ConfigOptionUpd
 		return err
 	}
 	all, err := s.blanks.all()
-	slices.SortFunc(all, func(a, b listed) int { return cmp.Compare(b.cursor(), a.cursor()) })
+	sort.Slice(all, func(i, j int) bool { return all[j].cursor() < all[i].cursor() })
 	for _, old := range all[min(len(all), maxBlanks):] {
 		s.removeBlank(old.id)
 	}

@@ -8,7 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -124,7 +124,7 @@ func (s *store) makeRoom() {
 	if len(all) < s.inMem {
 		return
 	}
-	slices.SortFunc(all, func(a, b listed) int { return a.updated.Compare(b.updated) })
+	sort.Slice(all, func(i, j int) bool { return all[i].updated.Before(all[j].updated) })
 	for _, l := range all {
 		if _, owned, _ := s.c.Owner(context.Background(), string(l.id)+part); !owned {
 			_ = s.drop(l.id) // there is no disk that could fail

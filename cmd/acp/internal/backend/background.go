@@ -1,10 +1,9 @@
 package backend
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
+	"sort"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -47,7 +46,7 @@ func (s *Session) Running() []*transcript.Terminal {
 			all = append(all, t)
 		}
 	}
-	slices.SortFunc(all, func(a, b *transcript.Terminal) int { return cmp.Compare(a.Seq(), b.Seq()) })
+	sort.Slice(all, func(i, j int) bool { return all[i].Seq() < all[j].Seq() })
 	return all
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/goacp/acp"
@@ -392,7 +393,7 @@ func (h *Host) restart(ctx context.Context, env map[string]string) error {
 		_ = l.kill()
 		return ErrClosed
 	}
-	slices.SortFunc(open, func(a, b *Session) int { return strings.Compare(string(a.ID()), string(b.ID())) })
+	sort.Slice(open, func(i, j int) bool { return open[i].ID() < open[j].ID() })
 	var errs []error
 	for _, s := range open {
 		if s.isOpened() {

@@ -1,12 +1,12 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -281,7 +281,7 @@ func openUpTo(all map[string]*ask, upTo uint64) (asks []*ask) {
 			asks = append(asks, a)
 		}
 	}
-	slices.SortFunc(asks, func(a, b *ask) int { return cmp.Compare(a.seq, b.seq) })
+	sort.Slice(asks, func(i, j int) bool { return asks[i].seq < asks[j].seq })
 	return asks
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -129,7 +130,7 @@ func (s Server) Hide(text string) string { return hide(text, s.secrets()) }
 // secrets.
 func hide(text string, secrets []string) string {
 	secrets = slices.Clone(secrets)
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	sort.Slice(secrets, func(i, j int) bool { return len(secrets[i]) > len(secrets[j]) })
 	for _, s := range secrets {
 		if len(s) >= 4 {
 			text = strings.ReplaceAll(text, s, "***")

@@ -2,7 +2,6 @@ package proxies
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
@@ -13,6 +12,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 
@@ -68,7 +68,10 @@ func newMarks(values []string) *marks {
 
 // inOrder returns texts once each, the longest first.
 func inOrder(texts []string) []string {
-	slices.SortFunc(texts, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	sort.Slice(texts, func(i, j int) bool {
+		a, b := texts[i], texts[j]
+		return len(a) > len(b) || len(a) == len(b) && a < b
+	})
 	return slices.Compact(texts)
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -252,7 +253,7 @@ func (c *call) showDir(p place) (string, error) {
 		many = fmt.Sprintf("more than %d entries", maxSorted)
 		entries = entries[:maxSorted]
 	}
-	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
 	var b strings.Builder
 	n := 0
 	for ; n < min(len(entries), maxEntries) && b.Len() < MaxText-256; n++ {

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"compress/gzip"
 	_ "embed"
 	"encoding/json"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	"github.com/goacp/acp/cmd/acp/internal/model"
@@ -15,10 +17,10 @@ import (
 
 //go:generate go run ./generate
 
-// data is what is known of models: see generate. Its licence is in models.LICENSE.
+// packed is models.json, what is known of models: see generate. Its licence is in models.LICENSE.
 //
-//go:embed models.json
-var data []byte
+//go:embed models.json.gz
+var packed string
 
 // A Known is what is known of a model.
 type Known struct {
@@ -46,7 +48,9 @@ type Catalog struct {
 var Builtin = sync.OnceValue(func() *Catalog {
 	c := new(Catalog)
 	// A test holds that it can be read.
-	_ = json.Unmarshal(data, c)
+	if r, err := gzip.NewReader(strings.NewReader(packed)); err == nil {
+		_ = json.NewDecoder(r).Decode(c)
+	}
 	return c
 })
 

@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +17,10 @@ import (
 // sense.
 func TestBuiltin(t *testing.T) {
 	var c Catalog
+	data, err := os.ReadFile("models.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := json.Unmarshal(data, &c); err != nil {
 		t.Fatal(err)
 	}
@@ -165,5 +171,20 @@ func TestMend(t *testing.T) {
 	}
 	if k, _ := c.Find("openai", "gpt-5.5"); k.Long == nil {
 		t.Error("no price of long requests")
+	}
+}
+
+// TestPacked: what the program has is models.json, which people read.
+func TestPacked(t *testing.T) {
+	want, err := os.ReadFile("models.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := gzip.NewReader(strings.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || string(got) != string(want) {
+		t.Errorf("models.json.gz has %d bytes of %d, %v: run go generate in cmd/acp/internal/model/catalog", len(got), len(want), err)
 	}
 }

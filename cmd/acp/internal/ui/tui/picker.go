@@ -3,7 +3,7 @@ package tui
 import (
 	"cmp"
 	"fmt"
-	"slices"
+	"sort"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -97,7 +97,7 @@ func (p *picker) together() {
 			rank[p.items[n].group] = i
 		}
 	}
-	slices.SortStableFunc(p.found, func(a, b int) int { return cmp.Compare(rank[p.items[a].group], rank[p.items[b].group]) })
+	sort.SliceStable(p.found, func(i, j int) bool { return rank[p.items[p.found[i]].group] < rank[p.items[p.found[j]].group] })
 }
 
 func (p *picker) key(m *model, k tea.KeyPressMsg) tea.Cmd {

@@ -1,11 +1,14 @@
-// Command generate writes models.json, what is known of the models of providers, from the
+// Command generate writes models.json and models.json.gz, what is known of the models of providers, from the
 // data of charm.land/catwalk, which its authors collect from what providers publish.
 //
 //	go run ./generate -version v0.52.1 -o models.json
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -57,7 +60,15 @@ func run(version, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, made, 0o644); err != nil {
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(made); err != nil {
+		return err
+	}
+	if err := errors.Join(w.Close(), os.WriteFile(out, made, 0o644), os.WriteFile(out+".gz", packed.Bytes(), 0o644)); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(filepath.Dir(out), "models.LICENSE"), licence, 0o644)

@@ -2,7 +2,9 @@ package view
 
 import (
 	"archive/zip"
+	"compress/flate"
 	_ "embed"
+	"io"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -134,6 +136,12 @@ var languages = sync.OnceValue(func() *chroma.LexerRegistry {
 	if err != nil {
 		return all
 	}
+	// Each file is compressed with what all have in common, which is the comment.
+	dict, err := io.ReadAll(flate.NewReader(strings.NewReader(files.Comment)))
+	if err != nil {
+		return all
+	}
+	files.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReaderDict(r, dict) })
 	for _, f := range files.File {
 		if l, err := chroma.NewXMLLexer(files, f.Name); err == nil {
 			all.Register(l)

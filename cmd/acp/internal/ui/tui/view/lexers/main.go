@@ -151,13 +151,36 @@ func sorted(data []byte) []byte {
 	return slices.Concat(data[:first], []byte(strings.Join(states, "")), data[last+len(end):])
 }
 
+// dictionary returns what files have in common, by which they become a fifth smaller: some of average size.
+func dictionary(files map[string][]byte) (dict []byte) {
+	names := slices.Sorted(maps.Keys(files))
+	slices.SortStableFunc(names, func(a, b string) int {
+		far := func(name string) int { return max(len(files[name])-5000, 5000-len(files[name])) }
+		return far(a) - far(b)
+	})
+	const most = 32 << 10 // more is not used
+	for _, name := range names[:8] {
+		dict = append(dict, files[name]...)
+	}
+	return dict[max(0, len(dict)-most):]
+}
+
 // pack returns an archive of the files.
 func pack(files map[string][]byte) ([]byte, error) {
-	var out bytes.Buffer
+	var out, comment bytes.Buffer
 	w := zip.NewWriter(&out)
+	dict := dictionary(files)
 	w.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
-		return flate.NewWriter(w, flate.BestCompression)
+		return flate.NewWriterDict(w, flate.BestCompression, dict)
 	})
+	c, err := flate.NewWriter(&comment, flate.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	_, err = c.Write(dict)
+	if err = errors.Join(err, c.Close(), w.SetComment(comment.String())); err != nil {
+		return nil, err
+	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		f, err := w.Create(name)
 		if err == nil {

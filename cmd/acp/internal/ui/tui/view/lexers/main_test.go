@@ -3,10 +3,13 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,6 +44,11 @@ func unpack(data []byte) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	dict, err := io.ReadAll(flate.NewReader(strings.NewReader(r.Comment)))
+	if err != nil {
+		return nil, err
+	}
+	r.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReaderDict(r, dict) })
 	files := map[string][]byte{}
 	for _, f := range r.File {
 		if files[f.Name], err = fs.ReadFile(r, f.Name); err != nil {
