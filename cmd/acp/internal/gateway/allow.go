@@ -49,9 +49,10 @@ const maxUsers = 4096
 
 // A tenancy is what the users of a gateway have here. Its zero value is ready for use.
 type tenancy struct {
-	lobby lobby
-	mu    sync.Mutex
-	users map[string]*tenant
+	lobby    lobby
+	previews previews
+	mu       sync.Mutex
+	users    map[string]*tenant
 }
 
 // A tenant is a user of the gateway.

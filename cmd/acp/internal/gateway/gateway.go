@@ -129,7 +129,6 @@ type Gateway struct {
 	board     board
 	fileLists fileLists
 	exports   exports
-	previews  previews
 	lookout   lookout
 	refusals  refusals
 

@@ -149,7 +149,7 @@ func (g *Gateway) preview(ctx context.Context, c *acp.AgentConn, who *Who, agent
 	ctx, cancel := context.WithTimeoutCause(ctx, previewTime, &jsonrpc.Failure{
 		Message: "the agent " + agent + " has not said within " + previewTime.String() + " what a session begins with", Reason: "timeout"})
 	defer cancel()
-	leave, err := g.previews.enter(ctx, c)
+	leave, err := g.tenancy.previews.enter(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -160,12 +160,12 @@ func (g *Gateway) preview(ctx context.Context, c *acp.AgentConn, who *Who, agent
 		}
 	}
 	key := string(encode([]any{who.User, who.Groups, agent, q.Cwd, q.AdditionalDirectories}))
-	if told := g.previews.known(key); told != nil {
+	if told := g.tenancy.previews.known(key); told != nil {
 		return told, nil
 	}
 	told, err := g.startPreview(ctx, who, agent, q)
 	if err == nil {
-		g.previews.keep(key, told)
+		g.tenancy.previews.keep(key, told)
 	}
 	return told, err
 }

@@ -267,17 +267,17 @@ func TestPreviewsKept(t *testing.T) {
 	ask(here, 3)
 	user = "anna"
 	ask(here, 3)
-	r.g.previews.mu.Lock()
-	for i := range r.g.previews.kept {
-		r.g.previews.kept[i].at = time.Now().Add(-2 * previewKept)
+	r.g.tenancy.previews.mu.Lock()
+	for i := range r.g.tenancy.previews.kept {
+		r.g.tenancy.previews.kept[i].at = time.Now().Add(-2 * previewKept)
 	}
-	r.g.previews.mu.Unlock()
+	r.g.tenancy.previews.mu.Unlock()
 	ask(here, 4)
 	for i := range maxPreviews + 3 {
-		r.g.previews.keep(fmt.Sprint(i), &acp.OptionsPreview{})
+		r.g.tenancy.previews.keep(fmt.Sprint(i), &acp.OptionsPreview{})
 	}
-	r.g.previews.keep("large", &acp.OptionsPreview{ConfigOptions: []acp.SessionConfigOption{{ConfigID: "x", Name: strings.Repeat("x", maxPreview), Kind: &acp.SessionConfigBoolean{}}}})
-	if n := len(r.g.previews.kept); n != maxPreviews || r.g.previews.known("large") != nil || r.g.previews.known(fmt.Sprint(maxPreviews)) == nil {
+	r.g.tenancy.previews.keep("large", &acp.OptionsPreview{ConfigOptions: []acp.SessionConfigOption{{ConfigID: "x", Name: strings.Repeat("x", maxPreview), Kind: &acp.SessionConfigBoolean{}}}})
+	if n := len(r.g.tenancy.previews.kept); n != maxPreviews || r.g.tenancy.previews.known("large") != nil || r.g.tenancy.previews.known(fmt.Sprint(maxPreviews)) == nil {
 		t.Errorf("%d answers are kept", n)
 	}
 }

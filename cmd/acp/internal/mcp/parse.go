@@ -118,10 +118,7 @@ func ParseFile(name string, data []byte, lookup func(string) (string, bool)) (li
 				s.Command = *e.Command
 			}
 			if lookup != nil {
-				err := s.expand(lookup)
-				if err == nil {
-					err = s.check()
-				}
+				err := s.ready(lookup)
 				if errors.As(err, new(*unsetError)) {
 					left = append(left, Left{server, fmt.Sprintf("%s: the MCP server %q is left out: %v", at(start), server, err)})
 					return nil
@@ -180,6 +177,14 @@ func object(dec *json.Decoder, member func(key string) error) error {
 	}
 	_, err = dec.Token()
 	return err
+}
+
+// ready replaces variables and returns what is wrong with the server then.
+func (s *Server) ready(lookup func(string) (string, bool)) error {
+	if err := s.expand(lookup); err != nil {
+		return err
+	}
+	return s.check()
 }
 
 // expand replaces variables in all texts except the name.
@@ -309,10 +314,7 @@ func ParseFlags(servers, headers []string, lookup func(string) (string, bool)) (
 		if lookup == nil {
 			continue
 		}
-		err := s.expand(lookup)
-		if err == nil {
-			err = s.check()
-		}
+		err := s.ready(lookup)
 		if err != nil {
 			return nil, fmt.Errorf("--mcp %s: %w", s.Name, err)
 		}
@@ -379,10 +381,7 @@ func FromConfig(servers map[string]config.MCPServer, lookup func(string) (string
 			continue
 		}
 		s := Server{Name: name, Source: SourceSettings, Command: c.Command, Args: c.Args, Env: c.Env, Type: c.Type, URL: c.URL, Headers: c.Headers}
-		err := s.expand(lookup)
-		if err == nil {
-			err = s.check()
-		}
+		err := s.ready(lookup)
 		if err != nil {
 			return nil, fmt.Errorf("setting mcp.%s: %w", name, err)
 		}
