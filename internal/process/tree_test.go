@@ -171,7 +171,8 @@ func TestWithoutWatchdog(t *testing.T) {
 			without(t, &cfg)
 			p := start(t, cfg)
 			lines(t, bufio.NewReader(p.Stdout()), 2)
-			if watchdog, group := look(p); watchdog != 0 || group != p.PID() {
+			// One that fails is found out later: the child is in its group all the same.
+			if watchdog, group := look(p); shell != "/bin/false" && (watchdog != 0 || group != p.PID()) {
 				t.Fatalf("watchdog %d, group %d of child %d", watchdog, group, p.PID())
 			}
 			_ = p.Stdin().Close()
@@ -274,6 +275,7 @@ func TestWatchdogStays(t *testing.T) {
 	p := start(t, cfg)
 	lines(t, bufio.NewReader(p.Stdout()), 1)
 	watchdog, _ := look(p)
+	p.tree.waitArmed()
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 		syscall.SIGPIPE, syscall.SIGALRM, syscall.SIGUSR1, syscall.SIGUSR2} {
 		_ = syscall.Kill(watchdog, sig)
@@ -288,6 +290,48 @@ func TestWatchdogStays(t *testing.T) {
 	var e *ExitError
 	if !errors.As(p.Wait(), &e) || e.Signal != "SIGKILL" {
 		t.Errorf("the child ended with %v", p.Wait())
+	}
+	goneSoon(t, mark, watchdog)
+}
+
+// TestWatchdogArmsLate: a child does not wait until its watchdog is ready, but a signal for the group does, since the watchdog would
+// end by it.
+func TestWatchdogArmsLate(t *testing.T) {
+	needProc(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	door, err := os.OpenFile(gate, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	was := watch
+	watch = "read -r x <'" + gate + "'\n" + watch
+	t.Cleanup(func() { watch = was })
+	cfg, mark := sh(t, `trap "echo asked; exit" TERM; echo ready; while :; do read -r x || sleep 1000 & wait; done`)
+	cfg.CloseGrace = -1
+	p := start(t, cfg)
+	said := bufio.NewReader(p.Stdout())
+	lines(t, said, 1)
+	watchdog, _ := look(p)
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.Stop(context.Background()) }()
+	ends(t, "the input is still open", func() bool { _, err := p.Stdin().Write([]byte("x")); return err != nil })
+	select {
+	case err := <-stopped:
+		t.Fatalf("stopped before the watchdog was ready: %v", err)
+	default:
+	}
+	if !running(watchdog) {
+		t.Fatal("the watchdog has ended")
+	}
+	if _, err := door.WriteString("go\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
 	}
 	goneSoon(t, mark, watchdog)
 }

@@ -20,11 +20,11 @@ var shell = "/bin/sh"
 
 // watch waits for the end of its standard input and then kills what has the mark of
 // the tree and the group that it leads, itself included. It ignores what others may
-// send to the group, and writes a line when it has begun to. The group does not wait
+// send to the group, and writes a line when it has begun to: see tree.armed. The group does not wait
 // for the search, which blocks where the memory of a process is locked; and what the
 // search has found is looked at again right before it is killed, since its number may
 // be another's by then.
-const watch = `trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU; echo; exec >&-; read -r x
+var watch = `trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU; echo; exec >&-; read -r x
 if [ -n "$1" ] && [ -d /proc/self ]; then
 	(sleep 1; kill -KILL 0) &
 	for f in $(grep -ls "$1" /proc/[0-9]*/environ 2>/dev/null); do
@@ -40,11 +40,13 @@ type tree struct {
 	session bool
 
 	mu     sync.Mutex
-	leader *os.Process // the watchdog, nil without
-	hold   *os.File    // ends the watchdog when it is closed
-	child  int         // 0 when the child is not there
-	handle *os.Process // of the child, nil when that is not there
-	group  int         // 0 before there is one and once its number may be another's
+	leader *os.Process   // the watchdog, nil without
+	armed  chan struct{} // closed when the watchdog ignores signals, or has failed
+	failed bool          // it has, once armed is closed
+	hold   *os.File      // ends the watchdog when it is closed
+	child  int           // 0 when the child is not there
+	handle *os.Process   // of the child, nil when that is not there
+	group  int           // 0 before there is one and once its number may be another's
 	strays strays
 	mark   Mark
 }
@@ -77,21 +79,30 @@ func (t *tree) startWatchdog() error {
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
 	closeAll([]*os.File{stdin, stdout})
-	if err == nil {
-		// Until it has set its traps, a SIGTERM for the group could end it.
-		_ = said.SetReadDeadline(time.Now().Add(DefaultGrace))
-		if _, err = said.Read(make([]byte, 1)); err != nil {
-			_ = p.Kill()
-			_, _ = p.Wait()
-		}
-	}
-	_ = said.Close()
 	if err != nil {
+		_ = said.Close()
 		_ = hold.Close()
 		return err
 	}
-	t.leader, t.hold, t.group = p, hold, p.Pid
+	t.leader, t.hold, t.group, t.armed = p, hold, p.Pid, make(chan struct{})
+	// Until it has set its traps, a SIGTERM for the group could end it. That takes a shell as long as it takes a child to
+	// start, so it is waited for only before such a signal. It need not be for the end of this process: then the watchdog
+	// reads the end of its input as soon as it reads.
+	go func() {
+		defer close(t.armed)
+		defer said.Close()
+		_ = said.SetReadDeadline(time.Now().Add(DefaultGrace))
+		_, err := said.Read(make([]byte, 1))
+		t.failed = err != nil
+	}()
 	return nil
+}
+
+// waitArmed waits until the watchdog ignores signals.
+func (t *tree) waitArmed() {
+	if t.armed != nil {
+		<-t.armed
+	}
 }
 
 func (t *tree) attributes(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
@@ -120,10 +131,11 @@ func (t *tree) adopt(p *os.Process) error {
 // exited says that the child was reaped. It reports whether the group can be
 // ended later all the same, because its number is still taken.
 func (t *tree) exited() bool {
+	t.waitArmed()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.child, t.handle = 0, nil
-	return t.leader != nil
+	return t.leader != nil && !t.failed
 }
 
 func (t *tree) signal(sig syscall.Signal) {
@@ -149,6 +161,7 @@ func (t *tree) survey() {
 
 // terminate asks the tree to end, and reports whether that is possible.
 func (t *tree) terminate() bool {
+	t.waitArmed()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.signal(syscall.SIGTERM)
@@ -192,6 +205,7 @@ func (t *tree) end() (left int) {
 		_ = t.hold.Close()
 		_, _ = t.leader.Wait()
 		t.leader = nil
+		t.waitArmed()
 	}
 	t.group, t.child, t.mark = 0, 0, Mark{} // what belongs to the tree has ended
 	return left
