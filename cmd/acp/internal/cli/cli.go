@@ -51,7 +51,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	a := &app.App{
 		In: stdin, Out: file(stdout, out), Err: file(stderr, errs),
 		InTerminal: isTerminal(stdin), OutTerminal: isTerminal(stdout), ErrTerminal: isTerminal(stderr),
-		Version: version.String(), Logger: slog.New(slog.DiscardHandler),
+		Logger:     slog.New(slog.DiscardHandler),
 		Interrupts: handle, Farewell: last.onExit,
 	}
 	defer func() {
@@ -60,7 +60,13 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 			fmt.Fprintln(errs, "acp: "+crash(v, debug.Stack()))
 		}
 	}()
-	err := execute(ctx, a, args)
+	var err error
+	if isHold(args) {
+		err = hold(ctx)
+	} else {
+		a.Version = version.String()
+		err = execute(ctx, a, args)
+	}
 	if e := a.Close(); e != nil && err == nil {
 		err = e
 	}

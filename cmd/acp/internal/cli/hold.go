@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -17,8 +18,12 @@ func newHold() *cobra.Command {
 		Long:   "Hold the agent that standard input describes, while its gateway restarts. Gateways start\nthis command.",
 		Args:   cobra.NoArgs,
 		Hidden: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return holder.Main(cmd.Context(), os.Stdin, os.Stdout)
-		},
+		RunE:   func(cmd *cobra.Command, _ []string) error { return hold(cmd.Context()) },
 	}
 }
+
+// isHold reports whether gateways have started the program, for each agent: then the tree of commands, and what it needs, are
+// not made.
+func isHold(args []string) bool { return len(args) == 1 && args[0] == "hold" }
+
+func hold(ctx context.Context) error { return holder.Main(ctx, os.Stdin, os.Stdout) }

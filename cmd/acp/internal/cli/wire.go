@@ -54,9 +54,6 @@ func addCommands(root *cobra.Command, a *app.App, args []string) (chat *cobra.Co
 		case "agent":
 			add(groupWire, agentcmd.NewCommand(a, nil))
 			return nil
-		case "hold":
-			add(groupWire, newHold())
-			return nil
 		}
 	}
 	chat = chatcmd.NewCommand(a, nil)
