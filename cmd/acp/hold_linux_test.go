@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,13 @@ func TestHold(t *testing.T) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", b.HolderPID()))
 	if err != nil || filepath.Base(string(data[:max(0, slices.Index(data, 0))])) != filepath.Base(os.Args[0]) {
 		t.Errorf("%q, %v", data, err)
+	}
+	// It looks for no program, and has nothing linked look for one: the agent has the PATH.
+	for pid, want := range map[int]bool{b.HolderPID(): false, b.PID(): true} {
+		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if has := slices.ContainsFunc(strings.Split(string(env), "\x00"), func(v string) bool { return strings.HasPrefix(v, "PATH=") }); err != nil || has != want {
+			t.Errorf("process %d has a PATH: %t, %v", pid, has, err)
+		}
 	}
 	if err := b.Stop(t.Context()); err != nil {
 		t.Error(err)

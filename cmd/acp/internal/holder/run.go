@@ -173,8 +173,10 @@ func settle() {
 }
 
 // keptVars are what the holder has of its starter's environment: where files go, what the runtime of
-// Go reads, and which tree of processes it belongs to. Secrets may be in the others.
-var keptVars = []string{"PATH", "HOME", "TMPDIR", "GODEBUG", "GORACE", "GOTRACEBACK", "GOCOVERDIR", process.MarkVar}
+// Go reads, and which tree of processes it belongs to. Secrets may be in the others. It looks for no
+// program: that of the agent is in the PATH of its own environment. Without a PATH, what the program is
+// linked with does not look for any before main, either.
+var keptVars = []string{"HOME", "TMPDIR", "GODEBUG", "GORACE", "GOTRACEBACK", "GOCOVERDIR", process.MarkVar}
 
 func holderEnv() []string {
 	env := []string{}
