@@ -47,7 +47,7 @@ func Options() []parser.Option {
 		}
 	}
 	return []parser.Option{
-		parser.WithBlockParsers(blocks...),
+		parser.WithBlockParsers(append(blocks, util.Prioritized(formulas{}, 750))...),
 		parser.WithInlineParsers(append(inlines,
 			util.Prioritized(gfm.NewTaskCheckBoxParser(), 0),
 			util.Prioritized(gfm.NewStrikethroughParser(), 500),

@@ -96,6 +96,7 @@ func TestBounds(t *testing.T) {
 		"titles":        fill("[a](b ("),
 		"brackets":      strings.Repeat("[", size/2) + "a" + strings.Repeat("]", size/2),
 		"definitions":   fill("[a]: b\n"),
+		"formulas":      fill("$$a\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := []byte(s)
@@ -127,9 +128,63 @@ func TestBounds(t *testing.T) {
 }
 
 // FuzzOptions looks for texts that the parser does not survive.
+// TestMath: a formula that stands alone is one block with its source, wherever the line ends and in whatever it stands; what only
+// looks like one is text.
+func TestMath(t *testing.T) {
+	for _, x := range []struct{ text, want string }{
+		{"$$\na_1 * b_2 * c\n$$", "a_1 * b_2 * c\n"},
+		{"$$a_1$$", "a_1\n"},
+		{"$$ a\nb $$\n", "a\nb\n"},
+		{"\\[\nx = \\frac{a}{b} \\\\\ny\n\\]", "x = \\frac{a}{b} \\\\\ny\n"},
+		{"\\[ E = mc^2 \\]", "E = mc^2\n"},
+		{"so:\n$$\nx\n$$\nand more", "x\n"},
+		{"- so:\n  $$\n  x\n  $$", "x\n"},
+		{"> $$\n> x\n> y\n> $$", "x\ny\n"},
+		{"  $$\n  x\n  $$   \n", "  x\n"},
+		{"$$ 5 and $$ 6", ""},
+		{"$$\nx\n\n$$", ""},
+		{"$$\nx", ""},
+		{"$$$ x $$$", ""},
+		{"$$ $$", ""},
+		{"\\[1\\] see", ""},
+		{"\\[Unreleased\\]", ""},
+		{"a $$x$$", ""},
+		{"    $$\n    x\n    $$", ""},
+		{"```\n$$\nx\n$$\n```", ""},
+	} {
+		for _, text := range []string{x.text, strings.ReplaceAll(x.text, "\n", "\r\n")} {
+			got, n := mathOf(text)
+			if want := x.want; strings.ReplaceAll(got, "\r", "") != want || (n == 1) != (want != "") {
+				t.Errorf("%q: %d formulas, %q, want %q", text, n, got, want)
+			}
+		}
+	}
+	long := "$$\n" + strings.Repeat("x\n", maxFormula+1) + "$$\n"
+	if _, n := mathOf(long); n != 0 {
+		t.Errorf("a formula has more than %d lines", maxFormula)
+	}
+}
+
+// mathOf returns the formulas of a text and their number.
+func mathOf(s string) (source string, n int) {
+	src := []byte(s)
+	_ = ast.Walk(newParser().Parse(text.NewReader(src)), func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if m, ok := node.(*Math); ok && entering {
+			n++
+			for i := range m.Lines().Len() {
+				line := m.Lines().At(i)
+				source += string(line.Value(src))
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return source, n
+}
+
 func FuzzOptions(f *testing.F) {
 	f.Add(ordinary)
 	f.Add(strings.Repeat("- > ", 60) + "a\n- b\n1. c\n")
+	f.Add("a\n$$\nx\n$$\n> \\[ y\n> \\]\n- $$z$$\n")
 	f.Fuzz(func(t *testing.T, s string) {
 		depth := 0
 		for n := ast.Node(newParser().Parse(text.NewReader([]byte(s)))); n != nil; n = n.LastChild() {

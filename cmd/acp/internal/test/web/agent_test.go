@@ -226,6 +226,13 @@ func play(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 			}
 		}
 		return acp.StopEndTurn, t.Send(&acpv2.PromptSuggestionsUpdate{Suggestions: list})
+	case "drawn": // in pieces, as models do
+		for _, piece := range []string{"so:\n$$\na_1 * b_2", " * c\n$$\nand\n\\[ x = \\frac{a}{b} \\]\n\n```mermaid\ngraph TD\n", "  A --> B\n```\n\n\\[1\\] costs $$ 5 and $$ 6"} {
+			if err := t.Say(piece); err != nil {
+				return "", err
+			}
+		}
+		return acp.StopEndTurn, nil
 	case "say":
 		return acp.StopEndTurn, t.Say(rest)
 	case "cursor":

@@ -62,6 +62,21 @@ func (r *rig) converse(tb tab) {
 	quiet(t, tb)
 }
 
+// TestDrawn: formulas and drawings are shown as their source, with the name of the language; what only looks like one is text.
+func TestDrawn(t *testing.T) {
+	r := newRig(t)
+	tb := r.page("#/" + r.session())
+	prompt(tb, "drawn")
+	tb.Until(answers("[1] costs $$ 5 and $$ 6"))
+	var got [][2]string
+	tb.Eval(`[...document.querySelectorAll(".entries figure.code")].map((f) => [f.querySelector(".lang").textContent, f.querySelector("code").textContent])`, &got)
+	want := [][2]string{{"math", "a_1 * b_2 * c"}, {"math", `x = \frac{a}{b}`}, {"mermaid", "graph TD\n  A --> B"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	quiet(t, tb)
+}
+
 // TestQuestion: a question is on all pages, one of them answers, and it is gone from the others.
 func TestQuestion(t *testing.T) {
 	r := newRig(t)

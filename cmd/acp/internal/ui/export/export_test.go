@@ -324,12 +324,32 @@ func TestReferences(t *testing.T) {
 // TestClasses: no text chooses the classes of what it becomes.
 func TestClasses(t *testing.T) {
 	for info, want := range map[string]string{
-		"go": ` class="language-go"`, "c++ x": ` class="language-c++"`, "objective-c": ` class="language-objective-c"`, "": "",
+		"go": "go", "c++ x": "c++", "objective-c": "objective-c", "": "",
 		"a&#32;terminal": "", "a&Tab;terminal": "", "a\u00a0b": "", `a"onclick=x`: "", strings.Repeat("a", 41): "",
 	} {
-		if got, want := string(renderMarkdown("~~~"+info+"\nx\n~~~")), "<pre><code"+want+">x\n</code></pre>\n"; got != want {
+		pre := "<pre><code>"
+		if want != "" {
+			pre = `<pre data-language="` + want + `"><code class="language-` + want + `">`
+		}
+		if got, want := string(renderMarkdown("~~~"+info+"\nx\n~~~")), pre+"x\n</code></pre>\n"; got != want {
 			t.Errorf("%q becomes %s, want %s", info, got, want)
 		}
+	}
+}
+
+// TestDrawn: formulas and drawings are shown as their source, with the name of the language.
+func TestDrawn(t *testing.T) {
+	for in, want := range map[string]string{
+		"```mermaid\ngraph TD\n  A --> B\n```":     `<pre data-language="mermaid"><code class="language-mermaid">graph TD` + "\n  A --&gt; B\n</code></pre>\n",
+		"so\n$$\na_1 * b_2 * c < \\frac{x}{y}\n$$": "<p>so</p>\n" + `<pre data-language="math"><code class="language-math">a_1 * b_2 * c &lt; \frac{x}{y}` + "\n</code></pre>\n",
+		"\\[ a \\]": `<pre data-language="math"><code class="language-math">a` + "\n</code></pre>\n",
+	} {
+		if got := string(renderMarkdown(in)); got != want {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+	if !strings.Contains(string(style), "pre[data-language]::before") {
+		t.Error("the page does not show the names")
 	}
 }
 

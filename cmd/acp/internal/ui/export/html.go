@@ -41,9 +41,41 @@ var renderer = sync.OnceValue(func() goldmark.Markdown {
 			util.Prioritized(gfm.NewTableHTMLRenderer(), 500),
 			util.Prioritized(gfm.NewTaskCheckBoxHTMLRenderer(), 500),
 			util.Prioritized(gfm.NewStrikethroughHTMLRenderer(), 500),
+			util.Prioritized(codes{}, 500),
 		)),
 	)
 })
+
+// codes renders code with the name of its language, which the style of the page shows, and formulas in the same way.
+type codes struct{}
+
+// RegisterFuncs implements [renderers.NodeRenderer].
+func (codes) RegisterFuncs(reg renderers.NodeRendererFuncRegisterer) {
+	reg.Register(ast.KindFencedCodeBlock, writeCode)
+	reg.Register(markdown.KindMath, writeCode)
+}
+
+func writeCode(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	language := markdown.MathLanguage
+	if c, ok := n.(*ast.FencedCodeBlock); ok {
+		language = string(c.Language(source)) // that of a tame document
+	}
+	open := "<pre><code>"
+	if language != "" {
+		name := gohtml.EscapeString(language)
+		open = `<pre data-language="` + name + `"><code class="language-` + name + `">`
+	}
+	_, _ = w.WriteString(open)
+	for i := range n.Lines().Len() {
+		line := n.Lines().At(i)
+		html.DefaultWriter.RawWrite(w, line.Value(source))
+	}
+	_, _ = w.WriteString("</code></pre>\n")
+	return ast.WalkSkipChildren, nil
+}
 
 // A safeWriter makes character references such as &#27; safe. Everything else in the text is safe
 // already.

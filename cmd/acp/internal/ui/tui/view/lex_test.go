@@ -42,3 +42,32 @@ func TestLanguages(t *testing.T) {
 		}
 	}
 }
+
+// TestDrawn: formulas and drawings are shown as their source, with the name of the language, whether they stand alone or in a list.
+func TestDrawn(t *testing.T) {
+	th := plainTheme()
+	for _, x := range []struct{ text, want string }{
+		{"```mermaid\ngraph TD\n  A --> B\n```\n", "│ mermaid\n│ graph TD\n│   A --> B"},
+		{"$$\na_1 * b_2 * c\n$$\n", "│ math\n│ a_1 * b_2 * c"},
+		{"so\n\\[ x = \\frac{a}{b} \\]\n", "so\n\n│ math\n│ x = \\frac{a}{b}"},
+		{"- so:\n  $$\n  x\n  $$\n", "• so:\n\n  │ math\n  │ x"},
+		{"```go\nx\n```\n", "│ x"},
+	} {
+		var got []string
+		for _, p := range splitMarkdown(x.text, nil) {
+			for _, l := range th.pieceLines(x.text, p, 40) {
+				text := ""
+				for _, s := range l {
+					text += s.text
+				}
+				got = append(got, strings.TrimRight(text, " "))
+			}
+		}
+		if got := strings.Join(got, "\n"); got != x.want {
+			t.Errorf("%q is drawn\n%s\nwant\n%s", x.text, got, x.want)
+		}
+	}
+	if got := nestedCode("so\n$$\nx\n$$\n"); len(got) != 1 || got[0] != "x" {
+		t.Errorf("to copy: %q", got)
+	}
+}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,7 +40,10 @@ func (th *Theme) codePiece(src string, p piece, width int) []line {
 	if src == "" {
 		return nil
 	}
-	return th.codeBlock(src, p.info, width)
+	if !p.first {
+		return th.codeBlock(src, p.info, width)
+	}
+	return th.namedBlock(src, p.info, width)
 }
 
 // codeText returns the code of a code piece, without its fences.
@@ -63,14 +67,18 @@ func codeText(src string, p piece) string {
 
 // nestedCode returns the code blocks that are nested in Markdown, for example in lists.
 func nestedCode(src string) []string {
-	if !strings.Contains(src, "```") && !strings.Contains(src, "~~~") {
+	if !slices.ContainsFunc([]string{"```", "~~~", "$$", `\[`}, func(s string) bool { return strings.Contains(src, s) }) {
 		return nil
 	}
 	var out []string
 	m := markdownDrawer{src: []byte(src)}
 	_ = ast.Walk(markdownParser().Parse(text.NewReader(m.src)), func(n ast.Node, enter bool) (ast.WalkStatus, error) {
-		if c, ok := n.(*ast.FencedCodeBlock); ok && enter {
-			out = append(out, m.source(c))
+		if !enter {
+			return ast.WalkContinue, nil
+		}
+		switch n.(type) {
+		case *ast.FencedCodeBlock, *markdown.Math:
+			out = append(out, m.source(n))
 		}
 		return ast.WalkContinue, nil
 	})
@@ -80,6 +88,15 @@ func nestedCode(src string) []string {
 // codeBlock draws code, set off by a bar.
 func (th *Theme) codeBlock(src, lang string, width int) []line {
 	return th.barred(th.codeLines(src, lexerFor(lang, false)), width)
+}
+
+// namedBlock is codeBlock with the name of the language, if that is one of what others draw.
+func (th *Theme) namedBlock(src, lang string, width int) []line {
+	code := th.codeBlock(src, lang, width)
+	if !markdown.IsDrawn(lang) {
+		return code
+	}
+	return append(th.barred([]line{{{lang, th.dim}}}, width), code...)
 }
 
 // barred draws lines with a bar before each.
@@ -197,7 +214,9 @@ func (m *markdownDrawer) block(n ast.Node, width, depth int) []line {
 	case *ast.List:
 		return m.list(n, width, depth)
 	case *ast.FencedCodeBlock:
-		return th.codeBlock(m.source(n), string(n.Language(m.src)), width)
+		return th.namedBlock(m.source(n), string(n.Language(m.src)), width)
+	case *markdown.Math:
+		return th.namedBlock(m.source(n), markdown.MathLanguage, width)
 	case *ast.CodeBlock:
 		return th.codeBlock(m.source(n), "", width)
 	case *ast.ThematicBreak:

@@ -5,7 +5,43 @@ import { begins } from "./text";
 
 const deepest = 32; // levels of lists, quotes and emphasis; what is deeper is text
 const longest = 10_000; // characters of a paragraph that are searched for emphasis and links
-const options = { gfm: true, breaks: true };
+const formula = 100; // lines of a formula
+
+// formulaOf returns the formula that a text begins with, as code: $$…$$, or \[…\] with a space or the end of the line after \[.
+// It ends at the end of a line, and has no empty one. Nothing here draws it. Package markdown reads it in the same way.
+function formulaOf(src: string): Tokens.Code | undefined {
+  const begin = /^ {0,3}(\$\$(?!\$)|\\\[(?=\s|$))/.exec(src);
+  if (!begin) return undefined;
+  const end = begin[1] === "$$" ? "$$" : "\\]";
+  const from = begin[0].length;
+  for (let at = from, n = 0; n < formula; n++) {
+    const stop = src.indexOf("\n", at);
+    const next = stop < 0 ? src.length : stop + 1;
+    const line = src.slice(at, stop < 0 ? src.length : stop).trimEnd();
+    if (n > 0 && /^[\s>]*$/.test(line)) return undefined;
+    if (line.endsWith(end)) {
+      const text = src.slice(from, at + line.length - end.length);
+      if (n === 0 && text.trim() === "") return undefined;
+      return { type: "code", raw: src.slice(0, next), lang: "math", text: text.replace(/^[ \t]*\n?/, "").trimEnd() };
+    }
+    if (n === 0 && line.includes(end) || stop < 0) return undefined;
+    at = next;
+  }
+  return undefined;
+}
+
+// startOf returns where a formula begins in the paragraph that a text begins with, which ends there.
+function startOf(src: string): number | void {
+  const paragraph = src.slice(0, longest).split(/\n[ \t]*\n/, 1)[0]!;
+  for (const at of paragraph.matchAll(/\n(?= {0,3}(?:\$\$|\\\[))/g)) {
+    if (formulaOf(src.slice(at.index + 1, at.index + 1 + longest))) return at.index + 1;
+  }
+}
+
+const options = {
+  gfm: true, breaks: true,
+  extensions: { block: [formulaOf], startBlock: [startOf], renderers: {}, childTokens: {} },
+};
 
 // Bounded is a lexer that neither runs out of stack nor needs the square of a length.
 class Bounded extends Lexer {

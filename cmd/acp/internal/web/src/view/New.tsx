@@ -84,7 +84,7 @@ function Offers({ page, agent, cwd, values, set }: { page: Page; agent: string; 
       <summary>Mode, model and other options</summary>
       {list === null ? <p class="note" role="status">Asking the agent …</p>
         : typeof list === "string" ? <p class="note">{prose(list)}</p>
-        : list.length === 0 ? <p class="note">The agent has no options.</p>
+        : list.length === 0 ? <p class="note">The agent names no options before the session is open.</p>
         : <div class="agent-options">{list.map((o) => <One key={o.configId} may o={{ ...o, ...(values.has(o.configId) ? { currentValue: values.get(o.configId) } : {}) } as SessionConfigOption} set={(v) => set(o.configId, v)} />)}</div>}
     </details>
   );
