@@ -199,7 +199,7 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 		}
 	}
 	if p := a.prompt; p != nil {
-		t := &turn{id: acp.MessageID(p.ID), by: p.By, content: p.Content, operation: p.Operation, adopted: true, done: make(chan struct{})}
+		t := &turn{id: acp.MessageID(p.ID), by: p.By, from: p.From, rank: p.Rank, content: p.Content, operation: p.Operation, adopted: true, reached: a.waits, done: make(chan struct{})}
 		if err := s.enqueue(t); err != nil {
 			return true, err
 		}

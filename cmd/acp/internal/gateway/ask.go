@@ -152,7 +152,7 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask) (decision, error)
 	a.cancel()
 	lookout.Wait()
 	observed(a, d, err)
-	if !kept {
+	if !kept && (ctx.Err() == nil || s.given()) { // otherwise the question may be kept still
 		return d, err
 	}
 	answer := a.answer(&d)
@@ -177,7 +177,15 @@ func (s *session) keepAnswer(ctx context.Context, b *backend, held *heldAsk, ans
 	if ctx.Err() != nil { // the agent does not wait for it
 		return s.log.put(s.ctx, kindAnswer, encode(answer), nil)
 	}
-	_, err := s.log.commit(ctx, kindAnswer, encode(answer))
+	done := make(chan error, 1)
+	err := s.log.put(s.ctx, kindAnswer, encode(answer), func(_ uint64, err error) { done <- err })
+	if err != nil {
+		return err
+	}
+	select {
+	case err = <-done:
+	case <-ctx.Done(): // the agent does not wait any more
+	}
 	return err
 }
 

@@ -88,7 +88,7 @@ func (s *session) runPrompt(t *turn, ctx context.Context) (end endRecord, err er
 	raw, err := rawPrompt(t.content)
 	var data []byte
 	if err == nil {
-		data, err = json.Marshal(promptRecord{ID: string(t.id), By: t.by, From: t.from, Operation: t.operation, Raw: raw})
+		data, err = json.Marshal(promptRecord{ID: string(t.id), By: t.by, From: t.from, Rank: t.rank, Operation: t.operation, Raw: raw})
 	}
 	if err == nil && len(data) > maxRecord {
 		err = &jsonrpc.Failure{Message: fmt.Sprintf("a prompt of %d bytes is too large to keep", len(data)), Reason: "too_large"}
@@ -110,6 +110,7 @@ func (s *session) runPrompt(t *turn, ctx context.Context) (end endRecord, err er
 	t.ctx = ctx
 	end = s.prompt(t, b)
 	if !b.stream.sends(p) {
+		<-t.written // it may be under way still, on a disk that does not answer
 		return end, p.err
 	}
 	if err := p.commit(); err != nil { // it was not sent, since the agent is gone or the turn is cancelled
@@ -126,7 +127,7 @@ func (s *session) ready(t *turn) *backend {
 	s.mu.Lock()
 	b := s.agent
 	s.mu.Unlock()
-	if b == nil || b.stream == nil || b.conn.Conn().Err() != nil || !s.allows(t, b) {
+	if b == nil || b.stream == nil || b.ends() || !s.allows(t, b) {
 		return nil
 	}
 	if _, name := s.names(t.content); name != "" {

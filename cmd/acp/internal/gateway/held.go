@@ -99,6 +99,7 @@ type heldAsk struct {
 	// decided is the answer, if an earlier gateway has kept it, and keeps is one that is to be kept with the frame that has it.
 	decided *answerRecord
 	keeps   *answerRecord
+	kept    bool // its answer is being committed: none can be added any more
 	over    bool // its answer is being written: the agent may use its id again
 }
 

@@ -70,15 +70,15 @@ func (hs *heldStream) answers(a *heldAsk, answer *answerRecord) bool {
 	if hs == nil || a == nil {
 		return false
 	}
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
 	select {
 	case <-hs.done:
 		return false
 	default:
 	}
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	if a.over || hs.asks[string(a.id)] != a {
-		return false
+	if a.kept || a.over || hs.asks[string(a.id)] != a {
+		return false // the library has answered in the hook's place
 	}
 	a.keeps = answer
 	return true
@@ -89,7 +89,7 @@ func (hs *heldStream) keeps(a *heldAsk) *answerRecord {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	answer := a.keeps
-	a.keeps = nil
+	a.keeps, a.kept = nil, true
 	return answer
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/internal/idtest"
 	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
@@ -365,71 +364,6 @@ func TestHeldTakenOver(t *testing.T) {
 			_ = old.Close()
 		})
 	}
-}
-
-// TestHeldDecided: a decision that an earlier gateway has kept, and the agent has not heard, reaches it from the next one,
-// and nobody is asked again: what was chosen, and what was entered.
-func TestHeldDecided(t *testing.T) {
-	agent := &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
-		if turn.Text() == "form" {
-			answer, err := turn.Elicit(whoForm)
-			if err != nil {
-				return "", err
-			}
-			return acp.StopEndTurn, turn.Say("name " + string(answer.Content["name"]))
-		}
-		answer, err := turn.Ask(acp.Permission{Title: "May I?"})
-		if err != nil {
-			return "", err
-		}
-		return acp.StopEndTurn, turn.Say(fmt.Sprint("allowed ", answer.Allowed))
-	}}
-	versions(t, func(t *testing.T, version, speaks int) {
-		for prompt, want := range map[string]string{"ask": "agent: allowed true", "form": `agent: name "Ada"`} {
-			r, sims := heldRig(t, agent, speaks, nil)
-			dies := func() {
-				sim := (*sims)[0]
-				sim.mu.Lock()
-				defer sim.mu.Unlock()
-				sim.cur.dead, sim.stall = true, make(chan struct{})
-			}
-			c := r.connect(version, func(c *acp.Client) {
-				c.RequestPermission = func(_ context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
-					dies()
-					return req.Allow(), nil
-				}
-			}, filling(func(context.Context, *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
-				dies()
-				return callMe("Ada"), nil
-			}))
-			s := c.new(t)
-			s.Prompt(t.Context(), acp.Text(prompt))
-			for kept := false; !kept; {
-				runtime.Gosched()
-				if err := r.log.Read(t.Context(), string(s.ID()), 0, func(rec engine.Record) error {
-					kept = kept || rec.Kind == kindAnswer
-					return nil
-				}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			old := r.takeOver((*sims)[0])
-			d := r.connect(version, func(c *acp.Client) {
-				c.RequestPermission = func(context.Context, *acp.PermissionRequest) (acp.PermissionDecision, error) {
-					t.Error("it is asked again")
-					return acp.CancelPermission(), nil
-				}
-			}, filling(func(context.Context, *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
-				t.Error("it is asked again")
-				return acp.CancelElicitation(), nil
-			}))
-			d.load(t, s.ID())
-			d.seen.until(t, want)
-			close((*sims)[0].stall)
-			_ = c.conn.Close()
-			_ = old.Close()
-		}
-	})
 }
 
 // TestHeldAsksAgain: the ids of requests begin anew with each start of the agent, and its questions are others.

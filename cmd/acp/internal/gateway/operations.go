@@ -34,6 +34,7 @@ type operations struct {
 	by     map[operationKey]*operation
 	order  []operationKey
 	ids    map[acp.MessageID]operationKey // of those that have not ended
+	early  map[acp.MessageID]*turnEnd     // of an adopted turn, which ends before the log is read
 }
 
 // begins notes a prompt.
@@ -67,6 +68,8 @@ func (o *operations) ends(id acp.MessageID, end turnEnd) {
 	if key, ok := o.ids[id]; ok {
 		o.by[key].end = &end
 		delete(o.ids, id)
+	} else if !o.loaded {
+		o.early = map[acp.MessageID]*turnEnd{id: &end}
 	}
 }
 
@@ -140,6 +143,13 @@ func (s *session) loadOperations(ctx context.Context) error {
 			delete(o.ids, now.by[key].id)
 		}
 	}
+	for id, end := range o.early {
+		if key, ok := o.ids[id]; ok {
+			o.by[key].end = end
+			delete(o.ids, id)
+		}
+	}
+	o.early = nil
 	return nil
 }
 

@@ -67,8 +67,9 @@ type acceptedRecord struct {
 type promptRecord struct {
 	ID string `json:"id"` // of the prompt as a message
 	By string `json:"by"` // its principal
-	// From is what others see of that, if it is something else.
+	// From is what others see of that, if it is something else, and Rank what the client was in the session.
 	From string `json:"from,omitempty"`
+	Rank string `json:"rank,omitempty"`
 	// Operation is the client's name for it, or "".
 	Operation string             `json:"op,omitempty"`
 	Content   []acp.ContentBlock `json:"-"`

@@ -77,6 +77,7 @@ func (g *Gateway) spareAgent(user string, groups []string) error {
 	}
 	if !ok {
 		t.release(user)
+		t.lobby.stir()
 		if err == nil {
 			err = &jsonrpc.Failure{Message: fmt.Sprintf("%d agents run, which is the most", g.cfg.MaxAgents), Reason: "agents", RetryAfter: time.Minute}
 		}

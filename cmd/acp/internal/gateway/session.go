@@ -233,8 +233,12 @@ func (s *session) endInterrupted(ctx context.Context) error {
 			r := answerRecord{ID: a.ID, Outcome: outcomeCancelled, Title: clip(a.Title)}
 			records = append(records, engine.Record{Kind: kindAnswer, Data: encode(r)})
 		}
-		records = append(records, engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)})
-		_, err := s.log.commitState(ctx, end.state(), records...)
+		if len(records) > 0 {
+			if _, err := s.log.commitAll(ctx, records...); err != nil {
+				return err
+			}
+		}
+		_, err := s.log.commitState(ctx, end.state(), engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)})
 		return err
 	}
 	return s.setState(ctx, state)
@@ -259,6 +263,7 @@ func (s *session) update(ctx context.Context, change func(*engine.Session)) erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if info.Version > s.info.Version {
+		info.State = s.info.State // which stated and setState know
 		s.info = info
 	}
 	return nil
@@ -370,6 +375,7 @@ type turn struct {
 	rank    string
 	content []acp.ContentBlock
 	adopted bool // it was begun by an earlier gateway
+	reached bool // and has reached the agent then
 	// operation is the client's name for it, by which it knows repetitions; or "".
 	operation string
 	trace     acp.Trace   // of the client's request

@@ -9,7 +9,13 @@ import (
 
 // setState keeps the state of the session.
 func (s *session) setState(ctx context.Context, state string) error {
-	return s.update(ctx, func(info *engine.Session) { info.State = state })
+	err := s.update(ctx, func(info *engine.Session) { info.State = state })
+	if err == nil {
+		s.mu.Lock()
+		s.info.State = state
+		s.mu.Unlock()
+	}
+	return err
 }
 
 // stated is called when a record has set the state of the session.

@@ -105,7 +105,7 @@ func (w *writer) commitAll(ctx context.Context, records ...engine.Record) (uint6
 	return w.commitState(ctx, "", records...)
 }
 
-// commitState is commitAll, and sets the state of the session with the last record.
+// commitState is commitAll, and sets the state of the session with the first record.
 func (w *writer) commitState(ctx context.Context, state string, records ...engine.Record) (uint64, error) {
 	type outcome struct {
 		seq uint64
@@ -116,7 +116,7 @@ func (w *writer) commitState(ctx context.Context, state string, records ...engin
 	for i, r := range records {
 		entries[i].record = r
 	}
-	entries[len(entries)-1].state = state
+	entries[0].state = state
 	entries[len(entries)-1].done = func(seq uint64, err error) { done <- outcome{seq, err} }
 	if err := w.add(ctx, entries...); err != nil {
 		return 0, err

@@ -112,7 +112,14 @@ func OpenDatabase(ctx context.Context, path string, maxBytes int64) (_ *Database
 		},
 		Wrap: wrap,
 	})
-	if err := d.Prepare(ctx); err != nil {
+	err = d.Prepare(ctx)
+	if err == nil {
+		err = d.transact(ctx, func(w *writer) error { // of earlier versions; PostgreSQL may have nodes that use them still
+			_, err := w.conn.ExecContext(ctx, `DROP TABLE IF EXISTS acp_operation; DROP TABLE IF EXISTS acp_ask`)
+			return err
+		})
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), d.Close())
 	}
 	return d, nil

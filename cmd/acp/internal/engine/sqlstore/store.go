@@ -81,9 +81,7 @@ CREATE TABLE IF NOT EXISTS acp_node (
 	node text   PRIMARY KEY,
 	info {blob} NOT NULL,
 	seen bigint NOT NULL -- when it was written, as expires
-);
-DROP TABLE IF EXISTS acp_operation;
-DROP TABLE IF EXISTS acp_ask`
+)`
 
 // A Tx is what runs statements in a transaction: [*sql.Tx] is one.
 type Tx interface {
