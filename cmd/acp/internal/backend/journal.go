@@ -229,13 +229,19 @@ func (j *recording) conversationID() string {
 	return ""
 }
 
-// resume continues a conversation that the store has. It is called before anything is put.
+// resume continues a conversation that the store has, or shows one that can only be read. It is called before anything is put
+// that is not held back.
 func (j *recording) resume(was store.Resumed) {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.rec = was.Recorder
 	j.conv = was.Snapshot.Continue(store.Bounds())
-	j.begun = true
+	before := j.rec
+	if was.Recorder != nil {
+		j.rec, j.begun = was.Recorder, true
+	}
+	j.mu.Unlock()
+	if was.Recorder != nil && before != nil {
+		j.keeper.closed(before)
+	}
 }
 
 // work writes and shows until there is nothing left.

@@ -48,6 +48,10 @@ func (k *keeper) options() store.RecordOptions {
 
 // trouble records that a conversation cannot be written, or that all of it is.
 func (k *keeper) trouble(id string, err error) {
+	if isFinal(err) {
+		k.lose(id, fmt.Errorf("%w: what is said from now on is not kept: %w", ErrUnkept, err))
+		return
+	}
 	k.mu.Lock()
 	if err != nil {
 		if k.troubled == nil {
@@ -59,6 +63,25 @@ func (k *keeper) trouble(id string, err error) {
 	}
 	k.mu.Unlock()
 	k.tell()
+}
+
+// isFinal reports whether what cannot be written will not be tried again.
+func isFinal(err error) bool {
+	return errors.Is(err, journal.ErrNoLocks) || errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrExists) ||
+		errors.As(err, new(*journal.OwnedError))
+}
+
+// lose reports that a part of a conversation is lost, once and for all: the conversations that are still written are not in
+// trouble because of that.
+func (k *keeper) lose(id string, err error) {
+	k.mu.Lock()
+	delete(k.troubled, id)
+	others := len(k.troubled) > 0
+	k.mu.Unlock()
+	k.telling.Lock()
+	defer k.telling.Unlock()
+	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line(k.reason(err), maxNote)})
+	k.told = k.told && others
 }
 
 // tell informs the frontend whether there is trouble.
@@ -88,28 +111,27 @@ func (k *keeper) reason(err error) string {
 	return strings.ReplaceAll(err.Error(), k.store.Dir()+string(filepath.Separator), "")
 }
 
-// closed ends what writes a conversation. It reports what could not be written, once and for
-// all: the conversations that are still written are not in trouble because of that.
+// closed ends what writes a conversation, and reports what could not be written.
 func (k *keeper) closed(rec *store.Recorder) {
-	err := rec.Close()
-	k.mu.Lock()
-	delete(k.troubled, rec.Conversation())
-	others := len(k.troubled) > 0
-	k.mu.Unlock()
-	if err == nil {
-		k.tell()
+	if err := rec.Close(); err != nil {
+		k.lose(rec.Conversation(), fmt.Errorf("%w: %w", ErrUnkept, err))
 		return
 	}
-	k.telling.Lock()
-	defer k.telling.Unlock()
-	err = fmt.Errorf("%w: %w", ErrUnkept, err)
-	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line(k.reason(err), maxNote)})
-	k.told = k.told && others
+	k.mu.Lock()
+	delete(k.troubled, rec.Conversation())
+	k.mu.Unlock()
+	k.tell()
 }
 
 // unread reports that something that was kept cannot be read.
 func (k *keeper) unread(session store.Session, err error) {
 	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line(fmt.Sprintf("what was kept of session %s cannot be read: %v", session.ID, err), maxNote)})
+}
+
+// uncontinued reports that something that was kept can be read, and not continued.
+func (k *keeper) uncontinued(session store.Session, err error) {
+	text := fmt.Sprintf("what was kept of session %s can be read and not continued, so that what follows is kept apart from it: %s", session.ID, k.reason(err))
+	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line(text, maxNote)})
 }
 
 // damaged reports what of a conversation is damaged; nil means nothing.

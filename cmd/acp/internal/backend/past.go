@@ -178,14 +178,17 @@ func (s *Session) mergeSession(now *transcript.Session) {
 // endChildren ends the history of the sessions of subagents that work for a session: once the user
 // has sent a prompt there, what they send is live.
 func (s *Session) endChildren() {
-	s.host.mu.Lock()
-	sessions := slices.Collect(maps.Values(s.host.sessions))
-	s.host.mu.Unlock()
-	for _, other := range sessions {
-		if other != s && other.worksFor(s) {
-			other.endPast()
-		}
+	for _, child := range s.subagents() {
+		child.endPast()
 	}
+}
+
+// subagents returns the sessions of subagents that work for a session.
+func (s *Session) subagents() []*Session {
+	s.host.mu.Lock()
+	all := slices.Collect(maps.Values(s.host.sessions))
+	s.host.mu.Unlock()
+	return slices.DeleteFunc(all, func(other *Session) bool { return other == s || !other.worksFor(s) })
 }
 
 // maxDepth bounds how deep sessions of subagents are looked for.

@@ -267,15 +267,25 @@ func (s *Session) recall(ctx context.Context, kept store.Session) error {
 	}
 	was, err := h.cfg.Store.Resume(ctx, kept.Conversation, h.keeper.options(), history.InTurn)
 	if err != nil {
-		if owned, ok := errors.AsType[*journal.OwnedError](err); ok {
+		s.mu.Lock()
+		isChild := s.parent != nil
+		s.mu.Unlock()
+		if owned, ok := errors.AsType[*journal.OwnedError](err); ok && !isChild {
 			return &openError{owned}
 		}
 		if ctx.Err() != nil {
 			return err
 		}
 		// What is written from now on is another conversation.
-		h.keeper.unread(kept, err)
-		return nil
+		var unread error
+		if was.Snapshot, was.Damage, unread = h.cfg.Store.Snapshot(ctx, kept.Conversation, store.Bounds()); unread != nil {
+			h.keeper.unread(kept, err)
+			return nil
+		}
+		if history.InTurn(was.Snapshot) {
+			was.Snapshot = store.Interrupted(was.Snapshot)
+		}
+		h.keeper.uncontinued(kept, err)
 	}
 	h.keeper.damaged(kept, was.Damage)
 	s.journal.resume(was)
@@ -587,14 +597,35 @@ func (s *Session) Cancel(ctx context.Context) error {
 	return s.host.coded("cancel", err)
 }
 
-// Close closes the session at the agent, if possible, and forgets it here. It stays in the store.
+// Close closes the session at the agent, if possible, and forgets it and the sessions of its subagents here. They stay in the
+// store, where others can continue them.
 func (s *Session) Close(ctx context.Context) error {
 	err := s.Client().Close(ctx)
 	s.host.policy.Forget(string(s.ID()))
-	s.endPast()
-	s.host.forget(s)
+	for _, other := range append(s.subagents(), s) {
+		other.endPast()
+		s.host.forget(other)
+	}
 	if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, acp.ErrSessionClosed) {
 		return nil
 	}
 	return s.host.coded("closing session "+string(s.ID()), err)
+}
+
+// Leave closes a session that the user has left for another one, so that another program can continue it. It does nothing if
+// the session is not kept here, if anything runs in it, or if the agent cannot close sessions and restore them.
+func (s *Session) Leave(ctx context.Context) error {
+	client := s.Client()
+	s.mu.Lock()
+	busy := s.turns > 0
+	s.mu.Unlock()
+	if _, idle := client.State().(*acpv2.IdleStateUpdate); !idle || busy || s.host.cfg.Store == nil || len(s.Running()) > 0 || len(client.Background()) > 0 {
+		return nil
+	}
+	if v1 := client.Conn().CapabilitiesV1(); v1 != nil {
+		if can := v1.SessionCapabilities; can.Close == nil || can.Resume == nil && !v1.LoadSession {
+			return nil
+		}
+	}
+	return s.Close(ctx)
 }

@@ -26,16 +26,15 @@ var errLost = errors.New("another gateway has attached")
 
 // holderSim is what package holder does, in memory: no event is sent while 1 MiB is in flight.
 type holderSim struct {
-	inner  jsonrpc.Stream
-	mu     sync.Mutex
-	cond   *sync.Cond
-	events [][]byte
-	ended  bool
-	acked  uint64
-	acc    uint64
-	cur    *simHeld
-	change func([]byte) []byte
-	stall  chan struct{} // what a dead gateway writes waits until it is closed; nil does not
+	inner      jsonrpc.Stream
+	mu         sync.Mutex
+	cond       *sync.Cond
+	events     [][]byte
+	ended      bool
+	acked, acc uint64
+	cur        *simHeld
+	change     func([]byte) []byte
+	stall      chan struct{} // what a dead gateway writes waits until it is closed; nil does not
 }
 
 func newHolderSim(inner jsonrpc.Stream, change func([]byte) []byte) *holderSim {

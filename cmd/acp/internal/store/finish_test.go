@@ -48,6 +48,9 @@ func TestFinish(t *testing.T) {
 		if err := rec.Close(); !errors.Is(err, ErrUnsaved) {
 			t.Errorf("Close: %v", err)
 		}
+		if err := rec.Sync(t.Context()); !errors.Is(err, ErrUnsaved) {
+			t.Errorf("Sync after Close: %v", err)
+		}
 		close(stall)
 	})
 }

@@ -243,8 +243,12 @@ func (r *Recorder) Sync(ctx context.Context) error {
 	go func() { done <- w.Sync(ctx) }()
 	select {
 	case err := <-done:
-		if errors.Is(err, journal.ErrReleased) { // and Close has synced it
-			err = nil
+		if errors.Is(err, journal.ErrReleased) {
+			r.mu.Lock()
+			if err = nil; r.waiting > 0 || r.lost > 0 { // or Close has synced it
+				err = ErrUnsaved
+			}
+			r.mu.Unlock()
 		}
 		return wrap("write session", err)
 	case <-troubled:

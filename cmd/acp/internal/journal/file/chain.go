@@ -47,6 +47,9 @@ func (c *chain) reopen(flag int) error {
 	}
 	info, err := f.Stat()
 	if err != nil {
+		if flag&os.O_EXCL != 0 { // or the next try would find a journal of that id
+			err = errors.Join(err, c.b.d.Remove(c.name()))
+		}
 		return errors.Join(err, f.Close())
 	}
 	c.f, c.info = f, info

@@ -127,6 +127,36 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// TestCreateUnknown: a file of which nothing can be known once it is made is not in the way of the next try.
+func TestCreateUnknown(t *testing.T) {
+	b := newBackend(&unknown{}, t.TempDir(), "")
+	if _, err := b.Create(t.Context(), "s"); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("create: %v", err)
+	}
+	c, err := b.Create(t.Context(), "s")
+	must(t, err)
+	must(t, c.Close())
+}
+
+// unknown is a disk that cannot say what the first file is that is made.
+type unknown struct {
+	System
+	made bool
+}
+
+func (d *unknown) Open(name string, flag int) (File, error) {
+	f, err := d.System.Open(name, flag)
+	if err == nil && flag&os.O_EXCL != 0 && !d.made {
+		d.made = true
+		return unknownFile{f}, nil
+	}
+	return f, err
+}
+
+type unknownFile struct{ File }
+
+func (unknownFile) Stat() (fs.FileInfo, error) { return nil, syscall.EIO }
+
 // TestSyncAgain: what a sync that has failed was for is written again before the next one.
 func TestSyncAgain(t *testing.T) {
 	dir := t.TempDir()

@@ -78,6 +78,7 @@ type fakeTalk struct {
 	forks    []acpv2.CursorID
 	runs     []*transcript.Terminal
 	stopped  []acp.TerminalID
+	left     int
 }
 
 type turnEnd struct {
@@ -140,6 +141,7 @@ func (t *fakeTalk) StopTerminal(_ context.Context, id acp.TerminalID) error {
 	return nil
 }
 func (t *fakeTalk) Cancel(context.Context) error { t.cancels++; return nil }
+func (t *fakeTalk) Leave(context.Context) error  { t.left++; return nil }
 
 // A rig is a model without a terminal: messages go in by hand, and commands
 // run when the test says so.

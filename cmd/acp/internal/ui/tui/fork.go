@@ -71,6 +71,7 @@ func (m *model) fork(at acpv2.CursorID) tea.Cmd {
 		if err != nil {
 			return openedMsg{attempt: attempt, err: fmt.Errorf("fork: %w", err)}
 		}
+		leave(ctx, from, t, nil)
 		return openedMsg{attempt: attempt, talk: t, how: acp.RestoredResumed, forked: from.ID()}
 	}
 }

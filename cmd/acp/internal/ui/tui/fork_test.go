@@ -39,6 +39,9 @@ func TestFork(t *testing.T) {
 	type_("/fork")
 	r.run(r.keys("down", "down", "enter"))
 	r.wants("a copy of the session begins here; /resume s-1 leads back")
+	if r.talk.left != 1 {
+		t.Errorf("the session was left %d times", r.talk.left)
+	}
 	if diff := cmp.Diff([]acpv2.CursorID{"c1"}, r.talk.forks); diff != "" || r.m.talk.ID() != "fork" {
 		t.Errorf("%s, and the session is %s", diff, r.m.talk.ID())
 	}

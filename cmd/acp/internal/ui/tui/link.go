@@ -48,6 +48,7 @@ type talk interface {
 	Cancel(ctx context.Context) error
 	Running() []*transcript.Terminal
 	StopTerminal(ctx context.Context, id acp.TerminalID) error
+	Leave(ctx context.Context) error
 }
 
 // hostLink adapts a host to link.

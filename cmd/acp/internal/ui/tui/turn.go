@@ -90,16 +90,31 @@ func (m *model) wasStarted(msg startedMsg) tea.Cmd {
 
 // openSession opens a session; "" means a new one.
 func (m *model) openSession(id acp.SessionID) tea.Cmd {
-	l, attempt, ctx := m.link, m.attempt, m.ctx
+	l, attempt, ctx, from := m.link, m.attempt, m.ctx, m.talk
 	m.phase, m.began = opening, m.now()
 	return func() tea.Msg {
 		if id == "" {
 			t, err := l.NewSession(ctx)
+			leave(ctx, from, t, err)
 			return openedMsg{attempt: attempt, talk: t, err: err}
 		}
 		t, how, err := l.Restore(ctx, id)
+		leave(ctx, from, t, err)
 		return openedMsg{attempt: attempt, talk: t, how: how, err: err}
 	}
+}
+
+// leaveWait bounds how long an agent is waited for that closes a session.
+const leaveWait = 2 * time.Second
+
+// leave leaves the session from, if there is one and another one was opened, so that other programs can continue it.
+func leave(ctx context.Context, from, to talk, err error) {
+	if err != nil || from == nil || from.ID() == to.ID() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaveWait)
+	defer cancel()
+	_ = from.Leave(ctx) // the session can be continued here all the same
 }
 
 // wasOpened handles the end of opening a session. If it has failed, the previous session stays
