@@ -252,7 +252,8 @@ func TestProxyNestedOrder(t *testing.T) {
 				return next(ctx)
 			}
 			var depth, calls int
-			first := &Proxy{Update: func(ctx context.Context, _ *ProxySession, u Update) ([]Update, error) {
+			x.second.Logger = logtest.New(t)
+			first := &Proxy{Logger: x.second.Logger, Update: func(ctx context.Context, _ *ProxySession, u Update) ([]Update, error) {
 				depth++
 				defer func() { depth-- }()
 				if depth > 1 {
@@ -270,13 +271,17 @@ func TestProxyNestedOrder(t *testing.T) {
 			r.client.response(id, "")
 			r.agent.notify("session/update", x.update)
 			r.client.expect("session/update", x.update)
-			for range maxNestedUpdates {
-				if f := r.client.expect("session/update", ""); !strings.Contains(string(f.Params), "nested") {
-					t.Fatalf("the client gets %s", f.Params)
+			nested := func() {
+				for range maxNestedUpdates {
+					if f := r.client.expect("session/update", ""); !strings.Contains(string(f.Params), "nested") {
+						t.Fatalf("the client gets %s", f.Params)
+					}
 				}
 			}
+			nested()
 			r.agent.notify("session/update", text) // behind all of that
 			r.client.expect("session/update", text)
+			nested()
 		})
 	}
 }
