@@ -54,13 +54,14 @@ type counted struct {
 	B    int64  `json:"b"`
 }
 
-// A plainFrame is a frame without the values that differ from run to run.
+// A plainFrame is a frame of one side. Its data is valid until the next one is read.
 type plainFrame struct {
 	line  int64
 	data  []byte // as it was recorded
 	text  bool
-	value any // decoded, nil for text
-	plain []byte
+	known bool   // it is JSON-RPC
+	kind  string // what its id, if there is one, is of: request or answer
+	value any    // decoded, without what differs from run to run; nil for text, and unless plain was called
 }
 
 // diff compares two recordings. It compares each direction on its own, because their interleaving
@@ -118,7 +119,7 @@ func (o *Options) diffSide(ctx context.Context, dir trace.Direction, counts map[
 	for n := int64(1); ; n++ {
 		var got [2]*plainFrame
 		for i, s := range in {
-			f, err := plain[i].next(s, dir, first == nil, func(what string) {
+			f, err := plain[i].next(s, dir, func(what string) {
 				key := counted{What: what, From: sender(dir)}
 				c, ok := counts[key]
 				if !ok && len(counts) >= maxMethods {
@@ -136,19 +137,56 @@ func (o *Options) diffSide(ctx context.Context, dir trace.Direction, counts map[
 		if got[0] == nil && got[1] == nil {
 			return first, nil
 		}
-		if first == nil && (got[0] == nil || got[1] == nil || !bytes.Equal(got[0].plain, got[1].plain)) {
-			first = &difference{From: sender(dir), Frame: n, A: got[0].side(), B: got[1].side()}
-			if got[0] != nil && got[1] != nil && !got[0].text && !got[1].text {
-				var a, b any
-				first.Path, a, b = differs(got[0].value, got[1].value, "")
-				// Ids have been replaced by numbers, which mean nothing to the user: then the
-				// frames are shown.
-				if key := first.Path[strings.LastIndexByte(first.Path, '.')+1:]; key != "" && key != "id" && !slices.Contains(idKeys, key) {
-					first.A.here, first.B.here = shorten(jsonText(a), jsonText(b))
-				}
+		if first != nil {
+			continue
+		}
+		same, err := alike(&plain, &got, in)
+		if err != nil {
+			return nil, err
+		}
+		if same {
+			continue
+		}
+		first = &difference{From: sender(dir), Frame: n, A: got[0].side(), B: got[1].side()}
+		if got[0] != nil && got[1] != nil && !got[0].text && !got[1].text {
+			var a, b any
+			first.Path, a, b = differs(got[0].value, got[1].value, "")
+			// Ids have been replaced by numbers, which mean nothing to the user: then the
+			// frames are shown.
+			if key := first.Path[strings.LastIndexByte(first.Path, '.')+1:]; key != "" && key != "id" && !slices.Contains(idKeys, key) {
+				first.A.here, first.B.here = shorten(jsonText(a), jsonText(b))
 			}
 		}
 	}
+}
+
+// alike reports whether two frames are the same, except for what differs from run to run.
+func alike(plain *[2]normaliser, got *[2]*plainFrame, in [2]*file.File) (bool, error) {
+	a, b := got[0], got[1]
+	switch {
+	case a == nil || b == nil:
+		return false, nil
+	case a.text || b.text:
+		return a.text && b.text && bytes.Equal(a.data, b.data), nil
+	}
+	for i := range plain {
+		plain[i].added = plain[i].added[:0]
+	}
+	// Most frames are written in one way by both programs. Only the others are decoded.
+	if plain[0].spell(a) && plain[1].spell(b) && bytes.Equal(plain[0].spelled, plain[1].spelled) {
+		return true, nil
+	}
+	for i := range plain {
+		plain[i].undo()
+	}
+	var text [2][]byte
+	for i := range plain {
+		var err error
+		if text[i], err = plain[i].plain(got[i]); err != nil {
+			return false, fmt.Errorf("%s: line %d: %w", line(in[i].Name), got[i].line, err)
+		}
+	}
+	return bytes.Equal(text[0], text[1]), nil
 }
 
 func sender(dir trace.Direction) string {
@@ -165,23 +203,28 @@ func (f *plainFrame) side() *side {
 	case f.text:
 		return &side{Line: f.line, Text: string(f.data)}
 	}
-	return &side{Line: f.line, Frame: json.RawMessage(bytes.ToValidUTF8(f.data, []byte("\ufffd")))}
+	return &side{Line: f.line, Frame: bytes.Clone(bytes.ToValidUTF8(f.data, []byte("\ufffd")))}
 }
 
 // A normaliser replaces the values in the frames of one side that differ from run to run: ids
 // become numbers in the order of their first appearance, and all times become the same.
 type normaliser struct {
-	read frame.Reader
-	ids  map[string]string
-	asks map[string]string // methods of the other side's requests, by id, for naming the answers
+	read  frame.Reader
+	ids   map[string]string
+	name  []byte            // of number
+	added []string          // to ids, by the frame at hand
+	asks  map[string]string // methods of the other side's requests, by id, for naming the answers
+
+	spelled []byte // of spell
+	nesting []nest
+	frame   plainFrame
 }
 
 // maxIDs bounds the ids that are distinguished. Further ids are compared as they are.
 const maxIDs = 100_000
 
 // next returns the next frame that was sent to dir, or io.EOF, and calls count with a name for it.
-// Without compare, the frame has only its line number.
-func (n *normaliser) next(s *file.File, dir trace.Direction, compare bool, count func(what string)) (*plainFrame, error) {
+func (n *normaliser) next(s *file.File, dir trace.Direction, count func(what string)) (*plainFrame, error) {
 	for {
 		rec, err := s.Record()
 		if err != nil {
@@ -192,10 +235,12 @@ func (n *normaliser) next(s *file.File, dir trace.Direction, compare bool, count
 			continue
 		case rec.Kind == trace.Text && rec.Dir == dir:
 			count("(text)")
-			data := bytes.Clone(rec.Data)
-			return &plainFrame{line: s.Line(), data: data, text: true, plain: append([]byte("text "), data...)}, nil
+			n.frame = plainFrame{line: s.Line(), data: rec.Data, text: true}
+			return &n.frame, nil
 		case rec.Kind == trace.Text:
 			continue
+		case rec.Dir != dir && !bytes.Contains(rec.Data, []byte(`"id"`)):
+			continue // no request
 		}
 		f := n.read.Read(rec.Data)
 		if rec.Dir != dir {
@@ -221,29 +266,26 @@ func (n *normaliser) next(s *file.File, dir trace.Direction, compare bool, count
 			what += " " + f.Kind
 		}
 		count(what)
-		out := &plainFrame{line: s.Line()}
-		if !compare {
-			return out, nil
+		n.frame = plainFrame{line: s.Line(), data: rec.Data, known: what != "(odd)", kind: "request"}
+		if f.Answer() {
+			n.frame.kind = "answer"
 		}
-		out.data = bytes.Clone(rec.Data)
-		d := json.NewDecoder(bytes.NewReader(out.data))
-		d.UseNumber()
-		if err := d.Decode(&out.value); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", line(s.Name), s.Line(), err)
-		}
-		out.value = n.value("", out.value)
-		if m, ok := out.value.(map[string]any); ok && m["id"] != nil {
-			kind := "request"
-			if f.Answer() {
-				kind = "answer"
-			}
-			m["id"] = n.number(kind, fmt.Sprint(m["id"]))
-		}
-		if out.plain, err = json.Marshal(out.value); err != nil {
-			return nil, err
-		}
-		return out, nil
+		return &n.frame, nil
 	}
+}
+
+// plain decodes a frame, and returns it as JSON without what differs from run to run.
+func (n *normaliser) plain(f *plainFrame) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(f.data))
+	d.UseNumber()
+	if err := d.Decode(&f.value); err != nil {
+		return nil, err
+	}
+	f.value = n.value("", f.value)
+	if m, ok := f.value.(map[string]any); ok && m["id"] != nil {
+		m["id"] = n.number([]byte(f.kind), fmt.Append(nil, m["id"]))
+	}
+	return json.Marshal(f.value)
 }
 
 // idKeys are the members that hold ids which are generated in each run.
@@ -267,7 +309,7 @@ func (n *normaliser) value(key string, v any) any {
 	case string:
 		switch {
 		case slices.Contains(idKeys, key):
-			return n.number(key, v)
+			return n.number([]byte(key), []byte(v))
 		case strings.HasSuffix(key, "At") && len(v) >= 10:
 			return "(time)"
 		}
@@ -276,20 +318,29 @@ func (n *normaliser) value(key string, v any) any {
 }
 
 // number returns the replacement of an id.
-func (n *normaliser) number(key, id string) string {
+func (n *normaliser) number(key, id []byte) string {
 	if n.ids == nil {
 		n.ids = map[string]string{}
 	}
-	k := key + " " + id
-	if s, ok := n.ids[k]; ok {
+	n.name = append(append(append(n.name[:0], key...), ' '), id...)
+	if s, ok := n.ids[string(n.name)]; ok {
 		return s
 	}
 	if len(n.ids) >= maxIDs {
-		return id
+		return string(id)
 	}
-	s := key + " " + strconv.Itoa(len(n.ids)+1)
+	k, s := string(n.name), string(key)+" "+strconv.Itoa(len(n.ids)+1)
 	n.ids[k] = s
+	n.added = append(n.added, k)
 	return s
+}
+
+// undo forgets the ids that the frame at hand has added.
+func (n *normaliser) undo() {
+	for _, k := range n.added {
+		delete(n.ids, k)
+	}
+	n.added = n.added[:0]
 }
 
 // missing stands for the value of a member that does not exist.

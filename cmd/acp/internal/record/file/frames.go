@@ -146,6 +146,9 @@ const maxPrefix = 200
 // cutArrow cuts an arrow or another word for a direction, and a time that may stand before it, off the beginning of
 // a line. Without a time, a frame must follow: text may well begin with such a word.
 func cutArrow(line []byte) (p prefix, frame []byte, ok bool) {
+	if len(line) > 0 && line[0] == '{' { // as nearly each line that has no such word
+		return p, nil, false
+	}
 	for frame = line; p.arrow == ""; {
 		at := bytes.IndexByte(frame[:min(len(frame), maxPrefix)], ' ')
 		if at < 0 {
