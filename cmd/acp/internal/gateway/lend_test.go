@@ -208,8 +208,11 @@ func TestLendTerminals(t *testing.T) {
 	if err := s.Close(t.Context()); err != nil { // and the connection stays
 		t.Fatal(err)
 	}
-	if text, _, err := reply.Text(); err != nil || !strings.Contains(text, "no client that is attached") {
-		t.Error(text, err)
+	text, _, err := reply.Text()
+	if err != nil { // the client leaves before, while or just after the agent begins to wait
+		t.Error(err)
+	} else if !strings.Contains(text, "no client that is attached") && !strings.Contains(text, "or its client has left") && text != "runningended" {
+		t.Error(text)
 	}
 	s = a.lends(t)
 	answer(t, s, "leave")
