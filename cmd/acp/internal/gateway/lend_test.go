@@ -208,11 +208,9 @@ func TestLendTerminals(t *testing.T) {
 	if err := s.Close(t.Context()); err != nil { // and the connection stays
 		t.Fatal(err)
 	}
-	text, _, err := reply.Text()
-	if err != nil { // the client leaves before, while or just after the agent begins to wait
-		t.Error(err)
-	} else if !strings.Contains(text, "no client that is attached") && !strings.Contains(text, "or its client has left") && text != "runningended" {
-		t.Error(text)
+	// Its client leaves before, while or after the agent begins to wait, and may answer until then: it does not wait for ever.
+	if text, _, err := reply.Text(); err != nil || !strings.HasPrefix(text, "runningerror: ") && text != "runningended" {
+		t.Error(text, err)
 	}
 	s = a.lends(t)
 	answer(t, s, "leave")
