@@ -166,7 +166,7 @@ func (b *backend) reach(ctx context.Context, info engine.Session) (acp.Transport
 func (b *backend) keep(ctx context.Context) error {
 	state := heldState{Socket: b.held.Socket(), Token: b.held.Token(), Version: b.conn.Version()}
 	b.stream.mu.Lock()
-	state.Initialize = b.stream.results["initialize"]
+	state.Initialize, state.Loaded = b.stream.results["initialize"], b.stream.loaded
 	for _, method := range []string{"session/new", "session/load", "session/resume"} {
 		if raw := b.stream.results[method]; raw != nil {
 			state.Opened = raw

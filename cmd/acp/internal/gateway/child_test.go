@@ -318,6 +318,18 @@ func TestSubagentAsks(t *testing.T) {
 	open(2, 3)
 }
 
+// TestReplayedBefore: what an agent has replayed to an earlier gateway is history for the one that adopts it, and what came
+// after that is not.
+func TestReplayedBefore(t *testing.T) {
+	hs := &heldStream{adopted: &adoption{state: heldState{Loaded: 3}}, marked: 1 << 60} // it does not hasten
+	for seq, isHistory := range map[uint64]bool{1: true, 2: true, 4: false} {
+		text := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sub","update":{"n":%d}}}`, seq)
+		if got, err := hs.event(heldEvent{seq: seq, text: text}); err != nil || (got == nil) != isHistory {
+			t.Errorf("event %d: %s, %v", seq, got, err)
+		}
+	}
+}
+
 // TestSubagentReplayed: an agent that is started again, and replays its session with what its subagent has done, has done
 // that once; and another gateway that takes the agent over then knows the subagent.
 func TestSubagentReplayed(t *testing.T) {

@@ -38,6 +38,7 @@ type heldState struct {
 	Version    int             `json:"version,omitempty"`    // of the protocol
 	Initialize json.RawMessage `json:"initialize,omitempty"` // the result
 	Opened     json.RawMessage `json:"opened,omitempty"`     // the result of opening its session
+	Loaded     uint64          `json:"loaded,omitempty"`     // the event with which it has loaded that: updates before it are history
 }
 
 // A heldStream is the stream of an agent that outlives the gateway. It knows which events have reached the
@@ -72,6 +73,7 @@ type heldStream struct {
 	hastens bool                // hasten is under way
 	adopted *adoption           // what an earlier gateway has left; nil if there was none
 	results map[string]json.RawMessage
+	loaded  uint64 // the event with the answer to session/load
 	family  family
 	prompt  *keptPrompt // that is kept with its frame; nil if there is none
 }
@@ -214,7 +216,7 @@ func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 		return nil, ev.err
 	}
 	if bytes.Contains(ev.text, updatePrefix) && !bytes.Contains(ev.text, []byte(`"id":`)) {
-		return withEvent(ev.text, ev.seq), nil
+		return hs.update(ev)
 	}
 	var e envelope
 	err := json.Unmarshal(ev.text, &e)
@@ -228,12 +230,21 @@ func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 		}
 		return ev.text, nil
 	case e.Method == "session/update":
-		return withEvent(ev.text, ev.seq), nil
+		return hs.update(ev)
 	case e.Method == "" && len(e.ID) > 0:
 		return hs.answer(ev, &e)
 	}
 	hs.dropped(ev.seq)
 	return ev.text, nil
+}
+
+// update takes an update. The log has what an agent has replayed to an earlier gateway, which may not have come to say so.
+func (hs *heldStream) update(ev heldEvent) ([]byte, error) {
+	if hs.adopted != nil && ev.seq < hs.adopted.state.Loaded {
+		hs.dropped(ev.seq)
+		return nil, nil
+	}
+	return withEvent(ev.text, ev.seq), nil
 }
 
 // answer takes the agent's answer to a request.
@@ -253,6 +264,9 @@ func (hs *heldStream) answer(ev heldEvent, e *envelope) ([]byte, error) {
 	case "initialize", "session/new", "session/load", "session/resume":
 		if len(e.Error) == 0 {
 			hs.results[call.method] = e.Result
+			if call.method == "session/load" {
+				hs.loaded = ev.seq
+			}
 		}
 	case "session/prompt":
 		accepted = hs.version() > 1 && len(e.Error) == 0
