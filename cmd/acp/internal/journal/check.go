@@ -38,7 +38,7 @@ func (c *checker) line(line []byte, yield func(*Record) bool) bool {
 	if err == nil && c.record(&r) {
 		return yield(&r)
 	}
-	all := pieces(line)
+	all := Pieces(line)
 	if err == nil && len(all) == 1 {
 		return true
 	}

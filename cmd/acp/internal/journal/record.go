@@ -318,8 +318,9 @@ func SeqOf(line []byte) uint64 {
 	return n
 }
 
-// pieces returns what may be lines in a line that is none: if its end was damaged, the next one is behind it.
-func pieces(line []byte) (all [][]byte) {
+// Pieces returns what may be lines in a line that is none, for a [Backend] that has its records in another form: if the end
+// of a line was damaged, the next one is behind it.
+func Pieces(line []byte) (all [][]byte) {
 	for {
 		i := bytes.Index(line[min(1, len(line)):], []byte(lineSeq))
 		if i < 0 {

@@ -31,7 +31,7 @@ func FuzzParseLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		r, err := ParseLine(line)
 		seq := SeqOf(line)
-		for _, piece := range pieces(line) {
+		for _, piece := range Pieces(line) {
 			hashIn(piece)
 		}
 		if err != nil {

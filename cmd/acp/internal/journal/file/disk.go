@@ -34,7 +34,7 @@ type File interface {
 	Sync() error
 }
 
-// system is the disk of the machine.
+// System is the disk of the machine.
 type System struct{}
 
 type systemFile struct{ *os.File }

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -71,13 +72,15 @@ func newBackend(d Disk, dir, who string) *backend {
 		}
 		return r
 	}, who)
-	return &backend{d: d, dir: dir, who: who[:min(len(who), maxWho)]}
+	return &backend{d: d, dir: dir, who: who[:min(len(who), maxWho)], closeFirst: runtime.GOOS == "windows"}
 }
 
 // A backend implements [journal.Backend].
 type backend struct {
 	d        Disk
 	dir, who string
+	// closeFirst says that files that are open cannot be replaced.
+	closeFirst bool
 }
 
 func (b *backend) name(id, end string) string { return filepath.Join(b.dir, id+end) }
@@ -210,22 +213,18 @@ func (b *backend) same(f File, name string) (bool, error) {
 
 // Scan implements [journal.Backend]. Places are offsets.
 func (b *backend) Scan(ctx context.Context, id string, after uint64, at int64, yield func(line []byte, end int64) bool) error {
-	f, err := b.d.Open(b.name(id, suffix), os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return journal.ErrNotFound
+	f, size, err := b.openScan(id)
+	for n := 0; err == nil && n < 2 && isOld(f, size); n++ {
+		was, failed := b.scanOld(ctx, id, yield)
+		if failed = errors.Join(failed, f.Close()); was || failed != nil {
+			return failed
+		}
+		f, size, err = b.openScan(id) // somebody has made a journal of it
 	}
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	size := info.Size()
-	if isOld(f, size) {
-		return b.scanOld(ctx, id, yield)
-	}
 	switch {
 	case at > 0 && at <= size && continues(f, at, size, after):
 	case at >= 0 && after > 0:
@@ -246,6 +245,22 @@ func (b *backend) Scan(ctx context.Context, id string, after uint64, at int64, y
 	}
 	_, err = lines(f, at, size, yield)
 	return err
+}
+
+// openScan opens the file of a journal, or the first part of a conversation of format 1.
+func (b *backend) openScan(id string) (f File, size int64, err error) {
+	f, err = b.d.Open(b.name(id, suffix), os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, journal.ErrNotFound
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
 }
 
 // continues reports whether what follows a record is at a place.
@@ -289,12 +304,18 @@ func search(f io.ReaderAt, size int64, after uint64) (int64, error) {
 // lines calls yield with the whole lines from an offset on until it returns false, which it reports. A line that is too
 // long is nil.
 func lines(f io.ReaderAt, at, size int64, yield func(line []byte, end int64) bool) (more bool, err error) {
+	more, _, err = split(f, at, size, journal.MaxLine, yield)
+	return more, err
+}
+
+// split is lines with a bound on them. It returns also what follows the last end of a line.
+func split(f io.ReaderAt, at, size int64, most int, yield func(line []byte, end int64) bool) (bool, []byte, error) {
 	in := bufio.NewReaderSize(io.NewSectionReader(f, at, size-at), int(min(readBuffer, max(size-at, 16))))
 	var line []byte
 	for n := 0; ; {
 		piece, err := in.ReadSlice('\n')
 		at, n = at+int64(len(piece)), n+len(piece)
-		if n <= journal.MaxLine {
+		if n <= most {
 			line = append(line, piece...)
 		} else {
 			line = nil
@@ -303,12 +324,12 @@ func lines(f io.ReaderAt, at, size int64, yield func(line []byte, end int64) boo
 		case err == bufio.ErrBufferFull:
 			continue
 		case err == io.EOF:
-			return true, nil
+			return true, line, nil
 		case err != nil:
-			return false, err
+			return false, nil, err
 		}
 		if text := bytes.TrimSuffix(line, []byte("\n")); n > 1 && !yield(text[:len(text):len(text)], at) {
-			return false, nil
+			return false, nil, nil
 		}
 		line, n = nil, 0
 	}
@@ -347,8 +368,8 @@ func (b *backend) List(_ context.Context, yield func(id string, size int64) bool
 	all := make(map[string]int64, len(list))
 	for _, parts := range []bool{false, true} { // a part counts if there is a first one
 		for i, e := range list {
-			id, first := partOf(strings.TrimSuffix(e.Name(), suffix))
-			if _, known := all[id]; sizes[i] >= 0 && (first && !parts || known && parts && !first) {
+			id, n := partOf(strings.TrimSuffix(e.Name(), suffix))
+			if _, known := all[id]; sizes[i] >= 0 && (n == 1 && !parts || known && parts && n > 1) {
 				all[id] += sizes[i]
 			}
 		}

@@ -7,10 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"iter"
 	"os"
 	"strconv"
@@ -25,17 +22,24 @@ import (
 // and become journals when somebody owns them. Each of their lines has half of a SHA-256 of itself and of the one before. A
 // process that found a conversation locked wrote a part of its own, <id>.2.jsonl and so on; parts are merged by time.
 
-// maxParts bounds the parts of a conversation.
-const maxParts = 10_000
+const (
+	// maxParts bounds the parts of a conversation, and maxOpen those that are open at once.
+	maxParts, maxOpen = 10_000, 32
+	// maxOldLine bounds a line of format 1, which allowed 256 MiB of data.
+	maxOldLine = 256<<20 + 64<<10
+	// maxDamaged bounds the damaged records that stand for those that are missing in one place.
+	maxDamaged = 10_000
+)
 
-// partOf returns the conversation that a name belongs to, and whether it is the name of the first part or no part at all.
-func partOf(name string) (id string, first bool) {
+// partOf returns the conversation that a name belongs to, and the number of the part: 1 is the first one, or no part.
+func partOf(name string) (id string, n int) {
 	if i := strings.LastIndexByte(name, '.'); i > 0 {
-		if n, err := strconv.Atoi(name[i+1:]); err == nil && n > 1 {
-			return name[:i], false
+		n, err := strconv.Atoi(name[i+1:])
+		if err == nil && n > 1 && n <= maxParts && strconv.Itoa(n) == name[i+1:] {
+			return name[:i], n
 		}
 	}
-	return name, true
+	return name, 1
 }
 
 // oldHead returns what follows the first members of a line of format 1: its numbers, and the hash before it.
@@ -56,16 +60,19 @@ func oldHead(line []byte) (seq, epoch uint64, prev [16]byte, rest []byte, ok boo
 	return seq, epoch, prev, rest, ok
 }
 
-// isOld reports whether a file has format 1: one of its first lines has.
+// isOld reports whether a file has format 1: the first of its lines that is a line of either format.
 func isOld(f io.ReaderAt, size int64) bool {
 	head := make([]byte, min(size, 96))
 	n, _ := f.ReadAt(head, 0)
-	if journal.SeqOf(head[:n]) > 0 && !bytes.Contains(head[:n], []byte(`"prev":`)) {
+	if isNew(head[:n]) {
 		return false
 	}
 	head = make([]byte, min(size, searchStep))
 	n, _ = f.ReadAt(head, 0)
 	for line := range bytes.Lines(head[:n]) {
+		if isNew(line) {
+			return false
+		}
 		if _, _, _, _, ok := oldHead(line); ok {
 			return true
 		}
@@ -73,142 +80,24 @@ func isOld(f io.ReaderAt, size int64) bool {
 	return false
 }
 
-// openOld opens the parts of a conversation of format 1. There are none if it is a journal.
-func (b *backend) openOld(id string, flag int) (parts []File, err error) {
-	defer func() {
-		if err != nil {
-			closeAll(parts)
-			parts = nil
-		}
-	}()
-	for n := 1; n <= maxParts; n++ {
-		name := id
-		if n > 1 {
-			name += "." + strconv.Itoa(n)
-		}
-		f, err := b.d.Open(b.name(name, suffix), flag)
-		if errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		if err != nil {
-			return parts, err
-		}
-		parts = append(parts, f)
-		info, err := f.Stat()
-		if err != nil {
-			return parts, err
-		}
-		if n == 1 && !isOld(f, info.Size()) {
-			closeAll(parts)
-			return nil, nil
-		}
-	}
-	return parts, nil
+// isNew reports whether bytes are the beginning of a line of a journal. One damaged byte does not make a line of format 1 one.
+func isNew(line []byte) bool {
+	_, rest, _ := bytes.Cut(line[:min(len(line), 96)], []byte(`,"epoch":`))
+	return journal.SeqOf(line) > 0 && bytes.HasPrefix(bytes.TrimLeft(rest, "0123456789"), []byte(`,"hash":"`))
 }
 
-func closeAll(parts []File) {
-	for _, f := range parts {
-		_ = f.Close() // nothing was written
-	}
-}
-
-// oldOwner reports whether an earlier version of the program writes a conversation of format 1.
-func (b *backend) oldOwner(id string) (bool, error) {
-	parts, err := b.openOld(id, os.O_RDONLY)
-	defer closeAll(parts)
-	for _, f := range parts {
-		if err != nil {
-			break
-		}
-		var free bool
-		if free, err = b.d.Lock(f, false); err == nil && !free {
-			return true, nil
-		}
-	}
-	return false, err
-}
-
-// renew makes a journal of a conversation of format 1, if it is one, which the caller has locked. It fails with an
-// [*journal.OwnedError] while an earlier version of the program writes it.
-func (b *backend) renew(ctx context.Context, id string) error {
-	parts, err := b.openOld(id, os.O_RDWR)
-	if err != nil || len(parts) == 0 {
-		return err
-	}
-	defer func() { closeAll(parts) }()
-	for _, f := range parts {
-		switch free, err := b.d.Lock(f, true); {
-		case err != nil:
-			return fmt.Errorf("%w: %w", journal.ErrNoLocks, err)
-		case !free:
-			return &journal.OwnedError{ID: id, Who: "an earlier version of acp"}
-		}
-	}
-	next := b.name(id, renewed)
-	if err := b.writeNew(ctx, id, parts, next); err != nil {
-		return errors.Join(err, b.d.Remove(next))
-	}
-	n := len(parts)
-	closeAll(parts) // where files that are open cannot be renamed
-	parts = nil
-	err = b.d.Rename(next, b.name(id, suffix))
-	if err == nil {
-		err = b.d.SyncDir(b.dir)
-	}
-	for ; err == nil && n > 1; n-- { // nobody reads these any more
-		err = b.d.Remove(b.name(id+"."+strconv.Itoa(n), suffix))
-	}
-	return err
-}
-
-// writeNew writes the lines of a conversation of format 1 as a journal, and syncs them.
-func (b *backend) writeNew(ctx context.Context, id string, parts []File, name string) (err error) {
-	out, err := b.d.Open(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	var buf []byte
-	flush := func() bool {
-		_, err = out.Write(buf)
-		buf = buf[:0]
-		return err == nil
-	}
-	failed := oldLines(ctx, id, parts, func(line []byte, _ int64) bool {
-		buf = append(append(buf, line...), '\n')
-		return len(buf) < readBuffer || flush()
-	})
-	if failed == nil && err == nil && flush() {
-		err = out.Sync()
-	}
-	return errors.Join(failed, err)
-}
-
-// scanOld is Scan of a conversation of format 1.
-func (b *backend) scanOld(ctx context.Context, id string, yield func(line []byte, end int64) bool) error {
-	parts, err := b.openOld(id, os.O_RDONLY)
-	if err != nil {
-		return err
-	}
-	defer closeAll(parts)
-	return oldLines(ctx, id, parts, yield)
-}
-
-// oldLines calls yield with the lines that the journal of a conversation of format 1 has.
-func oldLines(ctx context.Context, id string, parts []File, yield func(line []byte, end int64) bool) error {
+// lines calls yield with the lines that the journal of the conversation has. Afterwards lossy says whether they have
+// everything that the parts have.
+func (o *oldParts) lines(ctx context.Context, yield func(line []byte, end int64) bool) error {
 	var sources []*oldSource
 	defer func() {
 		for _, s := range sources {
 			s.stop()
 		}
 	}()
-	for n, f := range parts {
-		info, err := f.Stat()
-		if err != nil {
-			return err
-		}
+	for _, records := range o.records() {
 		s := &oldSource{}
-		s.pull, s.stop = iter.Pull2(oldRecords(f, info.Size(), fmt.Sprintf("%s.%d", id, n+1)))
+		s.pull, s.stop = iter.Pull2(records)
 		sources = append(sources, s)
 		s.advance()
 	}
@@ -230,10 +119,11 @@ func oldLines(ctx context.Context, id string, parts []File, yield func(line []by
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r, err := next.rec.renewed(id, at)
+		r, err := next.rec.renewed(o.id, at)
 		if err != nil {
 			return err
 		}
+		o.lossy = o.lossy || r.Kind == journal.KindLost && next.rec.Kind != string(journal.KindLost)
 		at = journal.Head{Seq: r.Seq, Hash: r.Hash}
 		line := bytes.TrimSuffix(journal.AppendLine(nil, &r), []byte("\n"))
 		end += int64(len(line)) + 1
@@ -260,69 +150,118 @@ func (s *oldSource) advance() {
 	}
 }
 
+// records returns the records of each part. Those of more parts than may be open at once are not merged by time: they are
+// those of a single one.
+func (o *oldParts) records() (all []iter.Seq2[oldRecord, error]) {
+	if len(o.parts) <= maxOpen {
+		for _, p := range o.parts {
+			all = append(all, o.recordsOf(p))
+		}
+		return all
+	}
+	return append(all, func(yield func(oldRecord, error) bool) {
+		for _, p := range o.parts {
+			for r, err := range o.recordsOf(p) {
+				if !yield(r, err) {
+					return
+				}
+			}
+		}
+	})
+}
+
 // An oldRecord is a record of format 1. One without a kind stands for one that is damaged.
 type oldRecord struct {
 	At   time.Time       `json:"at"`
 	Kind string          `json:"kind"`
 	Ref  string          `json:"ref"`
 	Data json.RawMessage `json:"data"`
+	// large is how many bytes of data there were, if they are more than a journal can have.
+	large int
 }
 
-// oldRecords returns the records of a part, which are hashed from its name on.
-func oldRecords(f io.ReaderAt, size int64, name string) iter.Seq2[oldRecord, error] {
+// recordsOf returns the records of a part, which are hashed from its name on.
+func (o *oldParts) recordsOf(p *oldPart) iter.Seq2[oldRecord, error] {
 	return func(yield func(oldRecord, error) bool) {
-		root := sha256.Sum256([]byte(name))
-		last, seq, bad := [16]byte(root[:]), uint64(0), uint64(0)
-		damaged := func(n uint64) bool {
-			for range min(n, maxParts) {
-				if !yield(oldRecord{}, nil) {
-					return false
-				}
+		if p.f == nil {
+			if err := o.open(p, os.O_RDONLY); err != nil {
+				yield(oldRecord{}, err)
+				return
 			}
-			return true
+			defer p.close()
 		}
-		more, err := lines(f, 0, size, func(line []byte, _ int64) bool {
-			for _, piece := range oldPieces(line) {
-				r, n, prev, hash, ok := parseOld(piece)
-				if !ok {
-					bad++
-					continue
-				}
-				if n <= seq {
-					continue // twice, or out of order
-				}
-				missing := n - seq - 1
-				if missing == 0 && bad == 0 && prev != last {
-					missing = 1 // another one was here
-				}
-				last, seq, bad = hash, n, 0
-				if !damaged(missing) || !yield(r, nil) {
-					return false
-				}
-			}
-			return true
+		c := oldChecker{last: p.root(o.id), yield: yield}
+		read := int64(0)
+		more, tail, err := split(p.f, 0, p.size, maxOldLine, func(line []byte, end int64) bool {
+			read = end
+			return c.line(line, true)
 		})
 		if err != nil {
 			yield(oldRecord{}, err)
-		} else if more {
-			damaged(bad)
+			return
 		}
+		if more && read < p.size { // the line feed is all that is missing, or more; or the line is too long
+			more = c.line(tail, false)
+		}
+		if more {
+			c.damaged(c.bad)
+		}
+		o.lossy = o.lossy || c.lossy
 	}
 }
 
-// oldPieces returns the lines in a line: several if the end of one was damaged.
-func oldPieces(line []byte) (all [][]byte) {
-	if _, _, _, _, ok := parseOld(line); ok {
-		return [][]byte{line}
+// An oldChecker verifies the lines of a part, one after the other.
+type oldChecker struct {
+	last  [16]byte // the hash of the last sound record
+	seq   uint64   // and its number
+	bad   uint64   // lines since then that are none
+	lossy bool     // something was left out
+	yield func(oldRecord, error) bool
+}
+
+// line takes a line, and reports whether there is to be more. The rest of one that ends in the middle is no damage.
+func (c *oldChecker) line(line []byte, whole bool) bool {
+	if len(bytes.TrimRight(line, "\r")) == 0 && line != nil {
+		return true
 	}
-	for {
-		i := bytes.Index(line[min(1, len(line)):], []byte(`{"seq":`))
-		if i < 0 {
-			return append(all, line)
+	all := [][]byte{line}
+	if _, _, _, _, ok := parseOld(line); !ok {
+		all = journal.Pieces(line)
+	}
+	for i, piece := range all {
+		r, n, prev, hash, ok := parseOld(piece)
+		switch {
+		case !ok && (whole || i < len(all)-1):
+			c.bad++
+			continue
+		case !ok || n <= c.seq: // torn; twice, or out of order
+			c.lossy = true
+			continue
 		}
-		all = append(all, line[:i]) // without what was the end of the line
-		line = line[i+1:]
+		missing := n - c.seq - 1
+		if missing == 0 && c.bad == 0 && prev != c.last {
+			missing = 1 // another one was here
+		}
+		c.last, c.seq, c.bad = hash, n, 0
+		if len(r.Data) > journal.MaxRecord {
+			r.large, r.Data = len(r.Data), nil
+		}
+		if !c.damaged(missing) || !c.yield(r, nil) {
+			return false
+		}
 	}
+	return true
+}
+
+// damaged has records that are damaged in the place of some.
+func (c *oldChecker) damaged(n uint64) bool {
+	c.lossy = c.lossy || n > 0
+	for range min(n, maxDamaged) {
+		if !c.yield(oldRecord{}, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // parseOld parses a line of format 1 and checks its hash.
@@ -345,48 +284,62 @@ func parseOld(line []byte) (r oldRecord, seq uint64, prev, hash [16]byte, ok boo
 
 // renewed returns the record of a journal that a record becomes, behind another one.
 func (r *oldRecord) renewed(id string, at journal.Head) (journal.Record, error) {
-	d := journal.Draft{At: r.At, Data: r.Data}
-	if y := r.At.Year(); r.At.IsZero() || y < 0 || y > 9999 {
+	d := journal.Draft{At: r.At}
+	if y := r.At.UTC().Year(); r.At.IsZero() || y < 0 || y > 9999 {
 		d.At = time.Unix(0, 0) // the same each time, since hashes depend on it
 	}
-	switch r.Kind {
-	case "session":
-		about := map[string]json.RawMessage{}
-		if json.Unmarshal(r.Data, &about) == nil {
-			delete(about, "conversation")
-			if delete(about, "format"); at.Seq == 0 {
-				about["format"] = strconv.AppendInt(nil, journal.Format, 10)
-			}
-			d.Data, _ = json.Marshal(about) // it was JSON
+	kind, data := r.content(at.Seq == 0)
+	if d.Kind, d.Data = kind, data; kind == "" || r.large > 0 {
+		if kind == "" {
+			kind = journal.Kind(r.Kind)
 		}
-		d.Kind = journal.KindSession
-	case "update":
-		d.Kind = journal.KindUpdate
-		if bytes.HasPrefix(r.Data, []byte(`{"sessionUpdate":"user_message",`)) && !bytes.Contains(r.Data, []byte(`"`+ownmeta.Key+`"`)) {
-			d.Kind = journal.KindPrompt // and no history that an agent has replayed
-		}
-	case "asked":
-		d.Kind = journal.KindAsked
-		d.Data, _ = json.Marshal(struct { // it was JSON
-			ID      string          `json:"id"`
-			Request json.RawMessage `json:"request"`
-		}{r.Ref, r.Data})
-	case "answered":
-		d.Kind = journal.KindDecided
-		if rest, ok := bytes.CutPrefix(r.Data, []byte(`{"asked":`)); ok {
-			d.Data = append([]byte(`{"id":`), rest...)
-		}
-	case "turn":
-		d.Kind = journal.KindEnd
-	case "output", "reset", "lost":
-		d.Kind = journal.Kind(r.Kind)
-	default:
 		d.Kind = journal.KindLost
-		d.Data, _ = json.Marshal(journal.Lost{Kind: journal.Kind(r.Kind), Bytes: len(r.Data)})
+		d.Data, _ = json.Marshal(journal.Lost{Kind: kind, Bytes: max(r.large, len(r.Data))})
 	}
 	made, err := journal.Next(id, at, 1, d)
 	if err == nil && r.Kind == "" {
 		made.Hash[0]++ // so that it is damaged here, too
 	}
 	return made, err
+}
+
+// content returns what a record has in a journal; the kind is empty if a journal has no such records.
+func (r *oldRecord) content(first bool) (kind journal.Kind, data []byte) {
+	data = r.Data
+	switch r.Kind {
+	case "session":
+		about := map[string]json.RawMessage{}
+		if json.Unmarshal(data, &about) == nil {
+			if about == nil { // it was null
+				about = map[string]json.RawMessage{}
+			}
+			delete(about, "conversation")
+			if delete(about, "format"); first {
+				about["format"] = strconv.AppendInt(nil, journal.Format, 10)
+			}
+			data, _ = json.Marshal(about) // it was JSON
+		}
+		return journal.KindSession, data
+	case "update":
+		if bytes.HasPrefix(data, []byte(`{"sessionUpdate":"user_message",`)) && !bytes.Contains(data, []byte(`"`+ownmeta.Key+`"`)) {
+			return journal.KindPrompt, data // and no history that an agent has replayed
+		}
+		return journal.KindUpdate, data
+	case "asked":
+		data, _ = json.Marshal(struct { // it was JSON
+			ID      string          `json:"id"`
+			Request json.RawMessage `json:"request"`
+		}{r.Ref, data})
+		return journal.KindAsked, data
+	case "answered":
+		if rest, ok := bytes.CutPrefix(data, []byte(`{"asked":`)); ok {
+			data = append([]byte(`{"id":`), rest...)
+		}
+		return journal.KindDecided, data
+	case "turn":
+		return journal.KindEnd, data
+	case "output", "reset", "lost":
+		return journal.Kind(r.Kind), data
+	}
+	return "", data
 }

@@ -2,13 +2,18 @@ package file
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,8 +32,8 @@ func copyOld(t testing.TB) (dir string) {
 	return dir
 }
 
-// texts1 returns the records of a journal, each as a line.
-func texts1(t testing.TB, c *journal.Container, id string) (all []string, damage *journal.DamageError) {
+// oldTexts returns the records of a journal, each as a line.
+func oldTexts(t testing.TB, c *journal.Container, id string) (all []string, damage *journal.DamageError) {
 	t.Helper()
 	err := c.Read(t.Context(), id, 0, func(r *journal.Record) error {
 		all = append(all, fmt.Sprintf("%d %s %s %s", r.Seq, r.At.UTC().Format("05.000"), r.Kind, r.Data))
@@ -50,7 +55,7 @@ func TestOld(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "old.golden"))
 	must(t, err)
 	want := strings.Split(strings.TrimSuffix(string(golden), "\n"), "\n")
-	before, damage := texts1(t, c, oldID)
+	before, damage := oldTexts(t, c, oldID)
 	if diff := cmp.Diff(want, before); diff != "" || damage != nil {
 		t.Fatalf("damage %v, %s", damage, diff)
 	}
@@ -74,14 +79,13 @@ func TestOld(t *testing.T) {
 	}
 	must(t, texts(t, w, journal.KindUpdate, "more"))
 	must(t, w.Release(t.Context()))
-	after, damage := texts1(t, c, oldID)
+	after, damage := oldTexts(t, c, oldID)
 	if diff := cmp.Diff(want, after[:len(after)-1]); diff != "" || damage != nil {
 		t.Errorf("damage %v, %s", damage, diff)
 	}
-	list, err := os.ReadDir(dir)
-	must(t, err)
-	if len(list) != 1 || list[0].Name() != oldID+suffix {
-		t.Errorf("left: %v", list)
+	// It has a record of an unknown kind, which the journal does not have.
+	if diff := cmp.Diff([]string{oldID + ".1.old", oldID + ".2.old", oldID + suffix}, names(t, dir)); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -96,9 +100,9 @@ func TestOldInterrupted(t *testing.T) {
 	w, err := c.Own(t.Context(), oldID, nil)
 	must(t, err)
 	must(t, w.Release(t.Context()))
-	want, _ := texts1(t, c, oldID)
+	want, _ := oldTexts(t, c, oldID)
 	must(t, os.WriteFile(part, second, 0o600))
-	if got, damage := texts1(t, c, oldID); !slices.Equal(got, want) || damage != nil {
+	if got, damage := oldTexts(t, c, oldID); !slices.Equal(got, want) || damage != nil {
 		t.Errorf("%d records, there were %d, damage %v", len(got), len(want), damage)
 	}
 	must(t, c.List(t.Context(), func(id string, _ int64) bool {
@@ -145,7 +149,7 @@ func TestOldOwner(t *testing.T) {
 func TestOldDamage(t *testing.T) {
 	whole := copyOld(t)
 	c := Open(whole, Options{})
-	all, _ := texts1(t, c, oldID)
+	all, _ := oldTexts(t, c, oldID)
 	must(t, c.Close())
 	split := func(data []byte) [][]byte {
 		lines := bytes.SplitAfter(data, []byte("\n"))
@@ -171,17 +175,400 @@ func TestOldDamage(t *testing.T) {
 		must(t, err)
 		must(t, os.WriteFile(name, bytes.Join(change(split(data)), nil), 0o600))
 		c := Open(dir, Options{})
-		before, damage := texts1(t, c, oldID)
+		before, damage := oldTexts(t, c, oldID)
 		if n := len(all) - len(before); n > 1 || n == 1 && damage == nil && what != "torn" || n == 0 && damage != nil {
 			t.Errorf("%s: %d of %d records, damage %v", what, len(before), len(all), damage)
 		}
 		w, err := c.Own(t.Context(), oldID, nil)
 		must(t, err)
 		must(t, w.Release(t.Context()))
-		if after, again := texts1(t, c, oldID); !slices.Equal(after, before) || (again == nil) != (damage == nil) {
+		if after, again := oldTexts(t, c, oldID); !slices.Equal(after, before) || (again == nil) != (damage == nil) {
 			t.Errorf("%s: %d records, there were %d; damage %v, it was %v", what, len(after), len(before), again, damage)
 		}
 		must(t, c.Close())
+	}
+}
+
+// oldLine returns a line of format 1, and its hash.
+func oldLine(seq, epoch uint64, prev [16]byte, record string) (line string, hash [16]byte) {
+	h := sha256.New()
+	h.Write(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(prev[:16:16], seq), epoch))
+	h.Write([]byte(record))
+	hash = [16]byte(h.Sum(nil))
+	return fmt.Sprintf("{\"seq\":%d,\"epoch\":%d,\"prev\":\"%x\",\"hash\":\"%x\",\"record\":%s}\n", seq, epoch, prev, hash, record), hash
+}
+
+// writeOld writes a part of a conversation of format 1 with records, and returns its text.
+func writeOld(t testing.TB, dir, id string, n int, records ...string) (text string) {
+	t.Helper()
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s.%d", id, n))
+	hash := [16]byte(sum[:])
+	for i, r := range records {
+		var line string
+		line, hash = oldLine(uint64(i+1), 1, hash, r)
+		text += line
+	}
+	name := id
+	if n > 1 {
+		name = fmt.Sprintf("%s.%d", id, n)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, name+suffix), []byte(text), 0o600))
+	return text
+}
+
+const (
+	oldSession = `{"at":"2026-01-02T03:04:05Z","kind":"session","data":{"format":1,"agent":"a"}}`
+	oldTurn    = `{"at":"2026-01-02T03:04:07Z","kind":"turn","data":{"said":"MARK"}}`
+)
+
+// takeOver makes a journal of a conversation of format 1.
+func takeOver(t testing.TB, dir, id string) {
+	t.Helper()
+	c := Open(dir, Options{})
+	defer c.Close()
+	w, err := c.Own(t.Context(), id, nil)
+	must(t, err)
+	must(t, w.Release(t.Context()))
+}
+
+// names returns the names in a directory.
+func names(t testing.TB, dir string) (all []string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range list {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// A hookDisk calls functions before it does something.
+type hookDisk struct {
+	System
+	open   func(name string) // may be nil, as the others
+	dir    func()
+	rename func() // to the name of a journal
+	remove func(name string) error
+	files  atomic.Int64 // that are open
+	most   atomic.Int64 // that were at once
+}
+
+type hookFile struct {
+	File
+	d *hookDisk
+}
+
+func (d *hookDisk) Open(name string, flag int) (File, error) {
+	if d.open != nil {
+		d.open(name)
+	}
+	f, err := d.System.Open(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	d.most.Store(max(d.most.Load(), d.files.Add(1)))
+	return &hookFile{f, d}, nil
+}
+
+func (f *hookFile) Close() error {
+	f.d.files.Add(-1)
+	return f.File.Close()
+}
+
+func (d *hookDisk) Lock(f File, exclusive bool) (bool, error) {
+	return d.System.Lock(f.(*hookFile).File, exclusive)
+}
+
+func (d *hookDisk) ReadDir(name string) ([]fs.DirEntry, error) {
+	if d.dir != nil {
+		d.dir()
+	}
+	return d.System.ReadDir(name)
+}
+
+func (d *hookDisk) Rename(from, to string) error {
+	if d.rename != nil && strings.HasSuffix(to, suffix) {
+		d.rename()
+	}
+	return d.System.Rename(from, to)
+}
+
+func (d *hookDisk) Remove(name string) error {
+	if d.remove != nil {
+		if err := d.remove(name); err != nil {
+			return err
+		}
+	}
+	return d.System.Remove(name)
+}
+
+// TestOldTakenOver: a reader misses nothing if somebody makes a journal of the conversation after any file was opened.
+func TestOldTakenOver(t *testing.T) {
+	want, _ := oldTexts(t, Open(copyOld(t), Options{}), oldID)
+	for when := 1; ; when++ {
+		dir := copyOld(t)
+		n := 0
+		c := Open(dir, Options{Disk: &hookDisk{open: func(string) {
+			if n++; n == when {
+				takeOver(t, dir, oldID)
+			}
+		}}})
+		got, damage := oldTexts(t, c, oldID)
+		must(t, c.Close())
+		if !slices.Equal(got, want) || damage != nil {
+			t.Errorf("at file %d: %d of %d records, damage %v", when, len(got), len(want), damage)
+		}
+		if n < when {
+			return
+		}
+	}
+}
+
+// TestOldWritten: what an earlier version writes before the journal has its name is not lost: it cannot write then, or nobody
+// owns the conversation.
+func TestOldWritten(t *testing.T) {
+	for _, closeFirst := range []bool{false, true} {
+		for _, part := range []string{oldID, oldID + ".2", oldID + ".3"} {
+			dir := copyOld(t)
+			wrote, looked := false, 0
+			write := func() {
+				f, err := os.OpenFile(filepath.Join(dir, part+suffix), os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+				must(t, err)
+				defer f.Close()
+				if ok, err := filelock.TryLock(f, true); ok && err == nil { // as an earlier version does
+					_, err := f.WriteString("MARK")
+					must(t, err)
+					wrote = true
+				}
+			}
+			d := &hookDisk{}
+			if !closeFirst && part != oldID+".3" {
+				d.rename = write
+			} else {
+				d.dir = func() { // the second time, before the name changes
+					if looked++; looked == 2 {
+						write()
+					}
+				}
+			}
+			b := newBackend(d, dir, "")
+			b.closeFirst = closeFirst
+			c := journal.New(b, journal.Options{})
+			w, err := c.Own(t.Context(), oldID, nil)
+			switch {
+			case err == nil && wrote:
+				t.Errorf("close first %v: what was written to %s is gone", closeFirst, part)
+			case err != nil && !errors.As(err, new(*journal.OwnedError)):
+				t.Errorf("close first %v, %s: %v", closeFirst, part, err)
+			case err == nil:
+				must(t, w.Release(t.Context()))
+			}
+			must(t, c.Close())
+		}
+	}
+}
+
+// TestOldLeft: a part that cannot be removed keeps nobody from owning the journal.
+func TestOldLeft(t *testing.T) {
+	dir := copyOld(t)
+	c := Open(dir, Options{Disk: &hookDisk{remove: func(name string) error {
+		if strings.HasSuffix(name, ".2"+suffix) {
+			return errors.New("sharing violation")
+		}
+		return nil
+	}}})
+	defer c.Close()
+	w, err := c.Own(t.Context(), oldID, nil)
+	must(t, err)
+	must(t, w.Release(t.Context()))
+}
+
+// TestOldAsked: somebody who asks for the owner keeps nobody from owning the conversation.
+func TestOldAsked(t *testing.T) {
+	dir := copyOld(t)
+	f, err := os.Open(filepath.Join(dir, oldID+suffix))
+	must(t, err)
+	if ok, err := filelock.TryLock(f, false); !ok || err != nil {
+		t.Skip("files cannot be locked here")
+	}
+	d := &lockDisk{refused: func() { _ = f.Close() }}
+	c := Open(dir, Options{Disk: d})
+	defer c.Close()
+	w, err := c.Own(t.Context(), oldID, nil)
+	must(t, err)
+	must(t, w.Release(t.Context()))
+}
+
+// A lockDisk calls a function when it has not locked a file.
+type lockDisk struct {
+	System
+	refused func()
+}
+
+func (d *lockDisk) Lock(f File, exclusive bool) (bool, error) {
+	ok, err := d.System.Lock(f, exclusive)
+	if !ok {
+		d.refused()
+	}
+	return ok, err
+}
+
+// TestOldFirst: a damaged byte in the first line costs one record.
+func TestOldFirst(t *testing.T) {
+	all, _ := oldTexts(t, Open(copyOld(t), Options{}), oldID)
+	for at := range 121 {
+		dir := copyOld(t)
+		name := filepath.Join(dir, oldID+suffix)
+		data, err := os.ReadFile(name)
+		must(t, err)
+		data[at] ^= 1
+		must(t, os.WriteFile(name, data, 0o600))
+		got, damage := oldTexts(t, Open(dir, Options{}), oldID)
+		if len(got) < len(all)-1 || len(got) < len(all) && damage == nil {
+			t.Errorf("byte %d: %d of %d records, damage %v", at, len(got), len(all), damage)
+		}
+		takeOver(t, dir, oldID)
+	}
+}
+
+// TestOldContent: what format 1 allowed and a journal does not is read all the same.
+func TestOldContent(t *testing.T) {
+	for record, want := range map[string]string{
+		`{"at":"2026-01-02T03:04:05Z","kind":"session","data":null}`:             `2026-01-02T03:04:05Z session {"format":3}`,
+		`{"at":"9999-12-31T23:00:00-12:00","kind":"turn","data":{}}`:             `1970-01-01T00:00:00Z end {}`,
+		`{"at":"0000-01-01T00:00:00+12:00","kind":"turn","data":{}}`:             `1970-01-01T00:00:00Z end {}`,
+		`{"at":"2026-01-02T03:04:05Z","kind":"dream","data":{"of":"sheep"}}`:     `2026-01-02T03:04:05Z lost {"kind":"dream","bytes":14}`,
+		`{"at":"2026-01-02T03:04:05Z","kind":"lost","data":{"kind":"x"}}`:        `2026-01-02T03:04:05Z lost {"kind":"x"}`,
+		`{"at":"2026-01-02T03:04:05Z","kind":"asked","ref":"1","data":{"a":1}}`:  `2026-01-02T03:04:05Z asked {"id":"1","request":{"a":1}}`,
+		`{"at":"2026-01-02T03:04:05Z","kind":"session","data":[{"format":1},2]}`: `2026-01-02T03:04:05Z session [{"format":1},2]`,
+	} {
+		dir := t.TempDir()
+		writeOld(t, dir, "s", 1, record)
+		c := Open(dir, Options{})
+		var got string
+		must(t, c.Read(t.Context(), "s", 0, func(r *journal.Record) error {
+			got = fmt.Sprintf("%s %s %s", r.At.UTC().Format(time.RFC3339), r.Kind, r.Data)
+			return nil
+		}))
+		if got != want {
+			t.Errorf("%s: %s, want %s", record, got, want)
+		}
+		must(t, c.Close())
+	}
+}
+
+// TestOldKept: what of a conversation does not become a part of its journal is kept beside it, and deleted with it.
+func TestOldKept(t *testing.T) {
+	const id = "s"
+	for what, test := range map[string]struct {
+		make func(dir string)
+		want []string // the names
+		n    int      // records that are sound
+	}{
+		"whole":      {func(string) {}, []string{"s.jsonl"}, 4},
+		"no end":     {func(dir string) { cutOld(t, dir, 1) }, []string{"s.jsonl"}, 4},
+		"torn":       {func(dir string) { cutOld(t, dir, 9) }, []string{"s.1.old", "s.2.old", "s.jsonl"}, 3},
+		"damaged":    {func(dir string) { changeOld(t, dir) }, []string{"s.1.old", "s.2.old", "s.jsonl"}, 3},
+		"a part":     {func(dir string) { must(t, os.Remove(dir+"/s.2.jsonl")); writeOld(t, dir, id, 7, oldSession) }, []string{"s.1.old", "s.7.old", "s.jsonl"}, 3},
+		"other kind": {func(dir string) { writeOld(t, dir, id, 2, `{"at":"2026-01-02T03:04:05Z","kind":"dream","data":1}`) }, []string{"s.1.old", "s.2.old", "s.jsonl"}, 3},
+	} {
+		dir := t.TempDir()
+		writeOld(t, dir, id, 1, oldSession, oldTurn)
+		writeOld(t, dir, id, 2, oldSession, oldTurn)
+		test.make(dir)
+		first, err := os.ReadFile(filepath.Join(dir, "s.jsonl"))
+		must(t, err)
+		takeOver(t, dir, id)
+		if diff := cmp.Diff(test.want, names(t, dir)); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+		if was, err := os.ReadFile(filepath.Join(dir, "s.1.old")); len(test.want) > 1 && (err != nil || !bytes.Equal(was, first)) {
+			t.Errorf("%s: the first part is not what it was: %v", what, err)
+		}
+		c := Open(dir, Options{})
+		if got, _ := oldTexts(t, c, id); len(got) != test.n {
+			t.Errorf("%s: %q, want %d records", what, got, test.n)
+		}
+		must(t, c.Delete(t.Context(), id))
+		must(t, c.Close())
+		if left := names(t, dir); len(left) > 0 {
+			t.Errorf("%s: left: %q", what, left)
+		}
+	}
+}
+
+// cutOld removes the end of the second part.
+func cutOld(t *testing.T, dir string, n int) {
+	t.Helper()
+	name := filepath.Join(dir, "s.2.jsonl")
+	data, err := os.ReadFile(name)
+	must(t, err)
+	must(t, os.WriteFile(name, data[:len(data)-n], 0o600))
+}
+
+// changeOld damages a byte of the last record of the second part.
+func changeOld(t *testing.T, dir string) {
+	t.Helper()
+	name := filepath.Join(dir, "s.2.jsonl")
+	data, err := os.ReadFile(name)
+	must(t, err)
+	data[len(data)-9] ^= 1
+	must(t, os.WriteFile(name, data, 0o600))
+}
+
+// TestOldLarge: a record that is too large for a journal leaves its size.
+func TestOldLarge(t *testing.T) {
+	dir := t.TempDir()
+	data := `{"sessionUpdate":"user_message","x":"` + strings.Repeat("x", journal.MaxRecord) + `"}`
+	writeOld(t, dir, "s", 1, oldSession, `{"at":"2026-01-02T03:04:06Z","kind":"update","data":`+data+`}`, oldTurn)
+	takeOver(t, dir, "s")
+	c := Open(dir, Options{})
+	defer c.Close()
+	got, damage := oldTexts(t, c, "s")
+	want := fmt.Sprintf(`2 06.000 lost {"kind":"update","bytes":%d}`, len(data))
+	if damage != nil || len(got) != 3 || got[1] != want {
+		t.Errorf("%q, damage %v, want %s", got, damage, want)
+	}
+	if diff := cmp.Diff([]string{"s.1.old", "s.jsonl"}, names(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestOldMany: a conversation of more parts than may be open at once is read and taken over.
+func TestOldMany(t *testing.T) {
+	dir := t.TempDir()
+	for n := range 3 * maxOpen {
+		writeOld(t, dir, "s", n+1, oldSession, oldTurn)
+	}
+	d := &hookDisk{}
+	c := Open(dir, Options{Disk: d})
+	defer c.Close()
+	before, damage := oldTexts(t, c, "s")
+	if len(before) != 6*maxOpen || damage != nil {
+		t.Errorf("%d records, damage %v", len(before), damage)
+	}
+	if _, owned, err := c.Owner(t.Context(), "s"); owned || err != nil {
+		t.Error(owned, err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "s.96.jsonl"), os.O_RDWR, 0)
+	must(t, err)
+	if ok, err := filelock.TryLock(f, true); ok && err == nil {
+		if _, owned, err := c.Owner(t.Context(), "s"); !owned || err != nil {
+			t.Error(owned, err)
+		}
+		if _, err := c.Own(t.Context(), "s", nil); !errors.As(err, new(*journal.OwnedError)) {
+			t.Error(err)
+		}
+	}
+	must(t, f.Close())
+	w, err := c.Own(t.Context(), "s", nil)
+	must(t, err)
+	must(t, w.Release(t.Context()))
+	if after, damage := oldTexts(t, c, "s"); !slices.Equal(after, before) || damage != nil {
+		t.Errorf("%d records, damage %v", len(after), damage)
+	}
+	if left := names(t, dir); len(left) != 1 || d.files.Load() != 0 || d.most.Load() > maxOpen+2 {
+		t.Errorf("left: %q; %d files are open, %d were", left, d.files.Load(), d.most.Load())
 	}
 }
 
