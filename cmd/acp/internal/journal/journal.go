@@ -46,7 +46,8 @@ type Options struct {
 	Lazy bool
 }
 
-// A Backend keeps the bytes of journals. Its methods are safe for concurrent use.
+// A Backend keeps the bytes of journals. Its methods are safe for concurrent use. One that has records in another form, too,
+// also has the method Computed of a [Container].
 type Backend interface {
 	// Create makes an empty journal and owns it. It fails with [ErrExists].
 	Create(ctx context.Context, id string) (Chain, error)

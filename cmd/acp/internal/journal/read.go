@@ -165,6 +165,23 @@ func (c *Container) Read(ctx context.Context, id string, after uint64, yield fun
 	return nil
 }
 
+// Computed reports whether the hashes of a journal are computed each time it is read, from records in another form that
+// others may add to anywhere. Then no end of it may be noted as a witness. It stays so until somebody owns the journal. It
+// fails with [ErrNotFound].
+func (c *Container) Computed(ctx context.Context, id string) (bool, error) {
+	b, ok := c.b.(interface {
+		Computed(ctx context.Context, id string) (bool, error)
+	})
+	if err := CheckID(id); err != nil || !ok {
+		return false, err
+	}
+	is, err := b.Computed(ctx, id)
+	if err != nil {
+		return false, fmt.Errorf("look at journal %s: %w", id, err)
+	}
+	return is, nil
+}
+
 // Head returns the end of a journal, which it does not verify. It fails with [ErrNotFound].
 func (c *Container) Head(ctx context.Context, id string) (h Head, err error) {
 	if err := CheckID(id); err != nil {

@@ -186,7 +186,7 @@ type entry struct {
 	chunks  int
 	size    int64
 	at      journal.Head // how far it was read
-	witness journal.Head // the furthest end that was ever read
+	witness journal.Head // the furthest end that was ever read; zero while the hashes are computed
 }
 
 // indexOne reads what is new in a conversation, up to what is left of a step; whole is false if there is more.
@@ -246,12 +246,20 @@ var errJunction = errors.New("a journal is not the one that was read")
 
 // indexNew reads what is new in a journal. It returns errEnough if it did not reach the end.
 func (s *Store) indexNew(ctx context.Context, e *entry, texts *texts, left *int64) error {
+	// Asked before anything is read: what becomes a journal meanwhile gets its witness the next time.
+	computed, err := s.unwitnessed.Computed(ctx, e.Conversation)
+	if err != nil {
+		return err
+	}
+	if computed {
+		e.witness = journal.Head{}
+	}
 	// Whether the journal has the record that was its last one, or another one in its place.
-	passed := e.witness == e.at
+	passed := e.witness == e.at || e.witness == journal.Head{}
 	other := !passed && e.at.Seq >= e.witness.Seq
 	begin := e.at.Seq
 	joined := begin == 0
-	err := s.unwitnessed.Read(ctx, e.Conversation, max(begin, 1)-1, func(r *journal.Record) error {
+	err = s.unwitnessed.Read(ctx, e.Conversation, max(begin, 1)-1, func(r *journal.Record) error {
 		if !joined {
 			if joined = r.Seq == e.at.Seq && r.Hash == e.at.Hash; !joined {
 				return errJunction
@@ -269,7 +277,7 @@ func (s *Store) indexNew(ctx context.Context, e *entry, texts *texts, left *int6
 		}
 		return nil
 	})
-	if passed {
+	if passed && !computed {
 		e.witness = e.at
 	}
 	damaged := errors.As(err, new(*journal.DamageError))

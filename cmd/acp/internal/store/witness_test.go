@@ -109,3 +109,58 @@ func TestCutClean(t *testing.T) {
 		})
 	}
 }
+
+// TestOldWitness: two windows of an earlier version may write to a conversation what belongs before what was seen of it. That
+// is no damage; what is cut off after somebody owns it is.
+func TestOldWitness(t *testing.T) {
+	const id = "oldconversation2"
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "journal", "file", "testdata", "old"))); err != nil {
+		t.Fatal(err)
+	}
+	s := openTest(t, dir)
+	check := func(when, want string) {
+		t.Helper()
+		for range 2 {
+			if _, err := s.List(t.Context(), Query{}); err != nil {
+				t.Fatal(err)
+			}
+			_, damage, err := s.Snapshot(t.Context(), id, transcript.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if damage != nil {
+				got = damage.Summary()
+			}
+			if got != want {
+				t.Errorf("%s: %q, want %q", when, got, want)
+			}
+		}
+	}
+	name := filepath.Join(dir, id+".2.jsonl")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	if err := os.WriteFile(name, bytes.Join(lines[:len(lines)-2], nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check("at first", "")
+	if err := os.WriteFile(name, data, 0o600); err != nil { // its last record is not the last one of all
+		t.Fatal(err)
+	}
+	check("later", "")
+	write(t, s, Session{Key: key, Conversation: id}, chunk("agent", "m", "more"))
+	check("owned", "")
+	name = filepath.Join(dir, id+".jsonl")
+	if data, err = os.ReadFile(name); err != nil {
+		t.Fatal(err)
+	}
+	lines = bytes.SplitAfter(data, []byte("\n"))
+	if err := os.WriteFile(name, bytes.Join(lines[:len(lines)-2], nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check("cut", "the last record is missing")
+}

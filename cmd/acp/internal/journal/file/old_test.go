@@ -70,6 +70,9 @@ func TestOld(t *testing.T) {
 	if size == 0 {
 		t.Error("it is not listed")
 	}
+	if is, err := c.Computed(t.Context(), oldID); !is || err != nil {
+		t.Errorf("computed: %v, %v", is, err)
+	}
 	h, err := c.Head(t.Context(), oldID)
 	must(t, err)
 	w, err := c.Own(t.Context(), oldID, nil)
@@ -79,6 +82,12 @@ func TestOld(t *testing.T) {
 	}
 	must(t, texts(t, w, journal.KindUpdate, "more"))
 	must(t, w.Release(t.Context()))
+	if is, err := c.Computed(t.Context(), oldID); is || err != nil {
+		t.Errorf("computed afterwards: %v, %v", is, err)
+	}
+	if _, err := c.Computed(t.Context(), "nobody"); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("computed: %v", err)
+	}
 	after, damage := oldTexts(t, c, oldID)
 	if diff := cmp.Diff(want, after[:len(after)-1]); diff != "" || damage != nil {
 		t.Errorf("damage %v, %s", damage, diff)

@@ -143,6 +143,15 @@ func (b *backend) scanOld(ctx context.Context, id string, yield func(line []byte
 	return true, o.lines(ctx, yield)
 }
 
+// Computed is that of [journal.Container]: a conversation of format 1 is a journal whose hashes are computed.
+func (b *backend) Computed(_ context.Context, id string) (bool, error) {
+	f, size, err := b.openScan(id)
+	if err != nil {
+		return false, err
+	}
+	return isOld(f, size), f.Close()
+}
+
 // oldOwner reports whether an earlier version of the program writes a conversation of format 1.
 func (b *backend) oldOwner(id string) (bool, error) {
 	o, err := b.openOld(id, os.O_RDONLY)
