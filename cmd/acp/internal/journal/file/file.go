@@ -81,6 +81,9 @@ type backend struct {
 	dir, who string
 	// closeFirst says that files that are open cannot be replaced.
 	closeFirst bool
+
+	mu     sync.Mutex
+	listed map[string][]int // the parts that the last list has seen; nil before
 }
 
 func (b *backend) name(id, end string) string { return filepath.Join(b.dir, id+end) }
@@ -347,6 +350,10 @@ func (b *backend) List(_ context.Context, yield func(id string, size int64) bool
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	listed := numbersIn(list)
+	b.mu.Lock()
+	b.listed = listed
+	b.mu.Unlock()
 	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool {
 		id, ok := strings.CutSuffix(e.Name(), suffix)
 		return !ok || journal.CheckID(id) != nil

@@ -506,6 +506,34 @@ func TestOldKept(t *testing.T) {
 	}
 }
 
+// TestOldListed: a reader finds all parts, also after a list: those behind a number that is missing, and new ones.
+func TestOldListed(t *testing.T) {
+	dir := t.TempDir()
+	looked := 0
+	c := Open(dir, Options{Disk: &hookDisk{dir: func() { looked++ }}})
+	defer c.Close()
+	check := func(want int) {
+		t.Helper()
+		if got, damage := oldTexts(t, c, "s"); len(got) != want || damage != nil {
+			t.Errorf("%d records, want %d, damage %v", len(got), want, damage)
+		}
+	}
+	for _, n := range []int{1, 2, 7} {
+		writeOld(t, dir, "s", n, oldSession)
+	}
+	check(3)
+	must(t, c.List(t.Context(), func(string, int64) bool { return true }))
+	before := looked
+	check(3)
+	for n := range 3 {
+		writeOld(t, dir, "s", 8+n, oldSession)
+		check(4 + n)
+	}
+	if looked != before {
+		t.Errorf("the directory was read %d times after the list", looked-before)
+	}
+}
+
 // cutOld removes the end of the second part.
 func cutOld(t *testing.T, dir string, n int) {
 	t.Helper()

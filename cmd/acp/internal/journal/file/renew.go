@@ -70,16 +70,36 @@ func (p *oldPart) measure() error {
 }
 
 // numbers returns those of the parts that there are, without the first one.
-func (o *oldParts) numbers() (all []int, err error) {
+func (o *oldParts) numbers() ([]int, error) {
 	list, err := o.b.d.ReadDir(o.b.dir)
+	return numbersIn(list)[o.id], err
+}
+
+// numbersIn returns the numbers of the parts in a directory, without the first ones.
+func numbersIn(list []fs.DirEntry) map[string][]int {
+	all := map[string][]int{}
 	for _, e := range list {
 		name, ok := strings.CutSuffix(e.Name(), suffix)
-		if id, n := partOf(name); ok && n > 1 && id == o.id {
-			all = append(all, n)
+		if id, n := partOf(name); ok && n > 1 {
+			all[id] = append(all[id], n)
 		}
 	}
-	slices.Sort(all)
-	return all, err
+	for _, numbers := range all {
+		slices.Sort(numbers)
+	}
+	return all
+}
+
+// expected is numbers for a reader. It remembers what the last list has seen, so that one who reads everything does not read
+// the directory for each conversation. An earlier version has begun a new part since then behind the last one only.
+func (o *oldParts) expected() ([]int, error) {
+	o.b.mu.Lock()
+	listed := o.b.listed
+	o.b.mu.Unlock()
+	if listed == nil {
+		return o.numbers()
+	}
+	return listed[o.id], nil
 }
 
 // openOld opens the parts of a conversation of format 1. It returns nil if it is a journal, or has become one meanwhile.
@@ -90,15 +110,19 @@ func (b *backend) openOld(id string, flag int) (o *oldParts, err error) {
 			all.close()
 		}
 	}()
-	var first *oldPart
-	for i, numbers := 0, []int{1}; i < len(numbers); i++ {
+	look := all.numbers
+	if flag == os.O_RDONLY {
+		look = all.expected
+	}
+	numbers := []int{1}
+	for i := 0; i < len(numbers); i++ {
 		p := &oldPart{n: numbers[i], name: b.name(id, suffix)}
-		if i > 0 {
+		if p.n > 1 {
 			p.name = b.name(id+"."+strconv.Itoa(p.n), suffix)
 		}
 		err := all.open(p, flag)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // then the first one has gone, too, and it is a journal
+			continue // there was none, or the first one has gone, too, and it is a journal
 		}
 		if err != nil {
 			return nil, err
@@ -107,24 +131,32 @@ func (b *backend) openOld(id string, flag int) (o *oldParts, err error) {
 		if err := p.measure(); err != nil {
 			return nil, err
 		}
-		all.lossy = all.lossy || p.n > len(all.parts)
-		if i > 0 {
-			if len(numbers) > maxOpen {
-				p.close()
+		if p.n == 1 {
+			if !isOld(p.f, p.size) {
+				return nil, nil
 			}
-			continue
+			more, err := look()
+			if err != nil {
+				return nil, err
+			}
+			numbers = append(numbers, more...)
 		}
-		if first = p; !isOld(p.f, p.size) {
-			return nil, nil
+		if next := p.n + 1; next <= maxParts && !slices.Contains(numbers[i:], next) {
+			numbers = slices.Insert(numbers, i+1, next)
 		}
-		more, err := all.numbers()
-		if err != nil {
-			return nil, err
+		all.lossy = all.lossy || p.n > len(all.parts)
+		if len(all.parts) > maxOpen {
+			p.close()
 		}
-		numbers = append(numbers, more...)
 	}
-	if first == nil {
+	if len(all.parts) == 0 || all.parts[0].n > 1 {
 		return nil, nil
+	}
+	first := all.parts[0]
+	if len(all.parts) > maxOpen {
+		for _, p := range all.parts[1:] {
+			p.close()
+		}
 	}
 	// An owner gives the name of the first part to the journal before it removes the others.
 	if same, err := b.same(first.f, first.name); err != nil || !same {
@@ -290,7 +322,7 @@ func (o *oldParts) keepFirst(ctx context.Context) (err error) {
 		_, err = io.CopyN(out, in, readBuffer)
 	}
 	if err == io.EOF {
-		return out.Sync()
+		return errors.Join(out.Sync(), o.b.d.SyncDir(o.b.dir))
 	}
 	return errors.Join(err, ctx.Err())
 }
