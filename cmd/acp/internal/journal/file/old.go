@@ -224,33 +224,44 @@ func (c *oldChecker) line(line []byte, whole bool) bool {
 	if len(bytes.TrimRight(line, "\r")) == 0 && line != nil {
 		return true
 	}
-	all := [][]byte{line}
-	if _, _, _, _, ok := parseOld(line); !ok {
-		all = journal.Pieces(line)
+	if l, ok := parseOld(line); ok {
+		return c.record(l)
 	}
+	all := journal.Pieces(line)
 	for i, piece := range all {
-		r, n, prev, hash, ok := parseOld(piece)
+		l, ok := oldLine{}, false
+		if len(all) > 1 {
+			l, ok = parseOld(piece)
+		}
 		switch {
-		case !ok && (whole || i < len(all)-1):
+		case ok:
+			if !c.record(l) {
+				return false
+			}
+		case whole || i < len(all)-1:
 			c.bad++
-			continue
-		case !ok || n <= c.seq: // torn; twice, or out of order
-			c.lossy = true
-			continue
-		}
-		missing := n - c.seq - 1
-		if missing == 0 && c.bad == 0 && prev != c.last {
-			missing = 1 // another one was here
-		}
-		c.last, c.seq, c.bad = hash, n, 0
-		if len(r.Data) > journal.MaxRecord {
-			r.large, r.Data = len(r.Data), nil
-		}
-		if !c.damaged(missing) || !c.yield(r, nil) {
-			return false
+		default:
+			c.lossy = true // torn
 		}
 	}
 	return true
+}
+
+// record takes a sound record.
+func (c *oldChecker) record(l oldLine) bool {
+	if l.seq <= c.seq { // twice, or out of order
+		c.lossy = true
+		return true
+	}
+	missing := l.seq - c.seq - 1
+	if missing == 0 && c.bad == 0 && l.prev != c.last {
+		missing = 1 // another one was here
+	}
+	c.last, c.seq, c.bad = l.hash, l.seq, 0
+	if len(l.rec.Data) > journal.MaxRecord {
+		l.rec.large, l.rec.Data = len(l.rec.Data), nil
+	}
+	return c.damaged(missing) && c.yield(l.rec, nil)
 }
 
 // damaged has records that are damaged in the place of some.
@@ -264,22 +275,30 @@ func (c *oldChecker) damaged(n uint64) bool {
 	return true
 }
 
+// An oldLine is a line of format 1.
+type oldLine struct {
+	seq        uint64
+	prev, hash [16]byte
+	rec        oldRecord
+}
+
 // parseOld parses a line of format 1 and checks its hash.
-func parseOld(line []byte) (r oldRecord, seq uint64, prev, hash [16]byte, ok bool) {
+func parseOld(line []byte) (l oldLine, ok bool) {
 	seq, epoch, prev, rest, ok := oldHead(line)
 	sum, record, is := bytes.Cut(rest, []byte(`","record":`))
 	record, ends := bytes.CutSuffix(record, []byte("}"))
-	if !ok || !is || !ends || len(sum) != 2*len(hash) {
-		return r, 0, prev, hash, false
+	if !ok || !is || !ends || len(sum) != 2*len(l.hash) {
+		return l, false
 	}
-	_, err := hex.Decode(hash[:], sum)
+	l.seq, l.prev = seq, prev
+	_, err := hex.Decode(l.hash[:], sum)
 	h := sha256.New()
 	h.Write(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(prev[:len(prev):len(prev)], seq), epoch))
 	h.Write(record)
-	if err != nil || !bytes.Equal(h.Sum(nil)[:len(hash)], hash[:]) || json.Unmarshal(record, &r) != nil {
-		return oldRecord{}, 0, prev, hash, false
+	if err != nil || !bytes.Equal(h.Sum(nil)[:len(l.hash)], l.hash[:]) || json.Unmarshal(record, &l.rec) != nil {
+		return oldLine{}, false
 	}
-	return r, seq, prev, hash, r.Kind != ""
+	return l, l.rec.Kind != ""
 }
 
 // renewed returns the record of a journal that a record becomes, behind another one.

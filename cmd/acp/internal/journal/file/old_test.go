@@ -19,6 +19,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/filelock"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/internal/long"
 )
 
 // oldID is the conversation in testdata/old, which commit 51d05fd has written: two recorders had it open at the same time.
@@ -198,8 +199,8 @@ func TestOldDamage(t *testing.T) {
 	}
 }
 
-// oldLine returns a line of format 1, and its hash.
-func oldLine(seq, epoch uint64, prev [16]byte, record string) (line string, hash [16]byte) {
+// formatOld returns a line of format 1, and its hash.
+func formatOld(seq, epoch uint64, prev [16]byte, record string) (line string, hash [16]byte) {
 	h := sha256.New()
 	h.Write(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(prev[:16:16], seq), epoch))
 	h.Write([]byte(record))
@@ -214,7 +215,7 @@ func writeOld(t testing.TB, dir, id string, n int, records ...string) (text stri
 	hash := [16]byte(sum[:])
 	for i, r := range records {
 		var line string
-		line, hash = oldLine(uint64(i+1), 1, hash, r)
+		line, hash = formatOld(uint64(i+1), 1, hash, r)
 		text += line
 	}
 	name := id
@@ -555,6 +556,11 @@ func changeOld(t *testing.T, dir string) {
 
 // TestOldLarge: a record that is too large for a journal leaves its size.
 func TestOldLarge(t *testing.T) {
+	short := oldRecord{At: time.Unix(1, 0), Kind: "turn", large: 1 << 30}
+	if r, err := short.renewed("s", journal.Head{}); err != nil || r.Kind != journal.KindLost || string(r.Data) != `{"kind":"end","bytes":1073741824}` {
+		t.Errorf("%s %s, %v", r.Kind, r.Data, err)
+	}
+	long.Test(t)
 	dir := t.TempDir()
 	data := `{"sessionUpdate":"user_message","x":"` + strings.Repeat("x", journal.MaxRecord) + `"}`
 	writeOld(t, dir, "s", 1, oldSession, `{"at":"2026-01-02T03:04:06Z","kind":"update","data":`+data+`}`, oldTurn)
