@@ -290,3 +290,31 @@ func TestTakeOverBusy(t *testing.T) {
 		}
 	})
 }
+
+// TestTakeOverLong: an old file within the bound is taken over although it is longer as a journal. Nothing can be added then.
+func TestTakeOverLong(t *testing.T) {
+	s := stored(t.TempDir())
+	s.most = 20 << 10
+	putOld(t, s, "s1", goodHeader+strings.Repeat(oldLine("a"), 100))
+	for range 2 {
+		n := 0
+		k, err := s.open("s1", func(entry) { n++ })
+		if err != nil || n != 100 || k.bytes() <= s.most {
+			t.Fatalf("%d entries, %v", n, err)
+		}
+		if err := k.add(saying(1)); !errors.Is(err, errFull) {
+			t.Errorf("added to it: %v", err)
+		}
+		if err := k.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// putOld makes the file that an earlier version has kept of a session.
+func putOld(t *testing.T, s *store, id acp.SessionID, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(s.dir, 0o700), os.WriteFile(s.oldPath(id), []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}

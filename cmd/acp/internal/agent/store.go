@@ -156,9 +156,10 @@ func (s *store) createFrom(id acp.SessionID, from func(add func(journal.Draft) e
 	if err == nil {
 		err = k.add(some...)
 	}
-	if k.most = s.most; err == nil {
+	if err == nil {
 		err = k.set(func(a *about) { *a = known(was) })
 	}
+	k.most = s.most
 	if err != nil {
 		return nil, errors.Join(err, k.drop())
 	}
