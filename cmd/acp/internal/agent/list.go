@@ -120,48 +120,65 @@ func filesIn(dir string, ends ...string) (all []listed, err error) {
 
 // describe returns what is known of a session, and reports whether that is anything.
 func (s *store) describe(id acp.SessionID) (about, bool) {
-	a, ok := s.newest(id)
-	if !ok && s.dir != "" {
-		return s.aboutOld(id)
+	a, err := s.newest(id)
+	if ok := err == nil && a.Cwd != ""; ok || s.dir == "" {
+		return a, ok
 	}
-	return a, ok
+	return s.aboutOld(id)
 }
 
-// newest returns what is known of a session that is finished. That is near the end of its journal, from where on it reads.
-func (s *store) newest(id acp.SessionID) (a about, ok bool) {
+// newest returns what is known of a session, which is near the end of its journal: it reads from there on. That is nothing,
+// without a Cwd, if there is no journal or it is not finished. If the journal cannot be read wholly, as far as it needs to
+// be, newest fails: nobody knows then whether it is finished.
+func (s *store) newest(id acp.SessionID) (about, error) {
 	if s.dir == "" {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		m := s.mem[id]
-		return m.about, m.about.Cwd != ""
+		return s.mem[id].about, nil
 	}
 	f, err := openRegular(s.path(id), os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return about{}, nil
+	}
 	if err != nil {
-		return about{}, false
+		return about{}, err
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
-		return about{}, false
+		return about{}, err
 	}
 	for _, n := range []int64{2 * nearAfter, 2 * farAfter} {
 		rest := make([]byte, min(n, info.Size()))
 		if _, err := f.ReadAt(rest, info.Size()-int64(len(rest))); err != nil {
-			return about{}, false
+			return about{}, err
 		}
 		for at := bytes.LastIndexByte(rest, '\n'); at >= 0; at = bytes.LastIndexByte(rest, '\n') {
 			rest = rest[:at]
 			if a, ok := aboutIn(rest[bytes.LastIndexByte(rest, '\n')+1:]); ok {
-				return a, a.Cwd != ""
+				return a, nil
 			}
 		}
 	}
-	// The program was killed behind something large.
-	_ = s.c.Read(context.Background(), string(id)+part, 0, func(r *journal.Record) error {
+	return s.newestIn(id) // the program was killed behind something large
+}
+
+// newestIn is newest of a journal that is read from its beginning.
+func (s *store) newestIn(id acp.SessionID) (a about, err error) {
+	some := false
+	err = s.c.Read(context.Background(), string(id)+part, 0, func(r *journal.Record) error {
+		some = true
 		a.see(journal.Draft{Kind: r.Kind, Data: r.Data})
 		return nil
 	})
-	return a, a.Cwd != ""
+	damaged := errors.As(err, new(*journal.DamageError))
+	switch {
+	case damaged && !some:
+		err = &journal.FormatError{ID: string(id) + part} // nothing in it is a record of this version
+	case damaged && a.Cwd != "", errors.Is(err, journal.ErrNotFound): // deleted meanwhile
+		err = nil
+	}
+	return a, err
 }
 
 // aboutIn returns what a line says about a session, if it does.

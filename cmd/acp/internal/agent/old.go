@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,7 +146,14 @@ func (s *store) takeOver(id acp.SessionID) error {
 	case gone != nil:
 		return nil // somebody else has taken it over
 	}
-	if _, ok := s.newest(id); !ok {
+	a, err := s.newest(id)
+	if err == nil {
+		err = s.later(id)
+	}
+	if err != nil {
+		return err // the journal may have more than the old file, although this version does not understand it
+	}
+	if a.Cwd == "" {
 		if err := s.drop(id); err != nil {
 			return err // what an attempt that was interrupted has left
 		}
@@ -162,6 +170,15 @@ func (s *store) takeOver(id acp.SessionID) error {
 		_ = f.Close()
 	}
 	return s.removeOld(id)
+}
+
+// later fails if a later version has begun the journal of a session.
+func (s *store) later(id acp.SessionID) error {
+	err := s.c.Read(context.Background(), string(id)+part, 0, func(*journal.Record) error { return io.EOF })
+	if !errors.As(err, new(*journal.FormatError)) {
+		return nil
+	}
+	return err
 }
 
 // removeOld removes the old files of a session.

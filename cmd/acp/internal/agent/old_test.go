@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/filelock"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 )
 
 const goodHeader = `{"acpSession":1,"id":"s1","cwd":"/x","created":"2026-01-02T03:04:05Z"}` + "\n"
@@ -317,4 +319,94 @@ func putOld(t *testing.T, s *store, id acp.SessionID, text string) {
 	if err := errors.Join(os.MkdirAll(s.dir, 0o700), os.WriteFile(s.oldPath(id), []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestTakeOverLeaves: an old file that has come back does not harm a journal that cannot be read, for whatever reason.
+func TestTakeOverLeaves(t *testing.T) {
+	old := goodHeader + oldLine("a")
+	check := func(t *testing.T, s *store, text, why string) {
+		t.Helper()
+		putOld(t, s, "s1", old)
+		_, err := s.open("s1", nil)
+		if f, ok := errors.AsType[*acp.Failure](err); !ok || f.Reason != "session_unreadable" || !strings.Contains(f.Message, why) {
+			t.Errorf("opened: %v", err)
+		}
+		err = s.read("s1", func(journal.Draft) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("read: %v", err)
+		}
+		for name, want := range map[string]string{s.path("s1"): text, s.oldPath("s1"): old} {
+			if got, err := os.ReadFile(name); err != nil || string(got) != want {
+				t.Errorf("%s has %.80q now, %v", name, got, err)
+			}
+		}
+	}
+	// made makes a journal, and returns what is in it.
+	made := func(t *testing.T, s *store, last journal.Draft) string {
+		t.Helper()
+		k, err := s.create("s1", about{Cwd: "/x"})
+		if err == nil {
+			err = errors.Join(k.w.Keep(t.Context(), last), k.close()) // killed behind it
+		}
+		data, readErr := os.ReadFile(s.path("s1"))
+		if err := errors.Join(err, readErr); err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	for name, change := range map[string]func(text string) string{
+		"lines": func(text string) string { return strings.ReplaceAll("\n"+text, "\n{", "\n"+`{"v":4,`)[1:] },
+		"noise": func(string) string { return "noise\n" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := stored(t.TempDir())
+			text := change(made(t, s, saying(10)))
+			if err := os.WriteFile(s.path("s1"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			check(t, s, text, "no record that this version of the program can read")
+		})
+	}
+	t.Run("format", func(t *testing.T) {
+		s := stored(t.TempDir())
+		w, err := s.c.Create(t.Context(), "s1"+part, journal.Draft{Kind: journal.KindSession, Data: []byte(`{"format":9,"cwd":"/x"}`)})
+		if err == nil {
+			err = w.Release(t.Context())
+		}
+		data, readErr := os.ReadFile(s.path("s1"))
+		if err := errors.Join(err, readErr); err != nil {
+			t.Fatal(err)
+		}
+		check(t, s, string(data), "format 9")
+	})
+	for _, broken := range []error{syscall.EIO, syscall.EMFILE} {
+		t.Run(broken.Error(), func(t *testing.T) {
+			s := stored(t.TempDir())
+			text := made(t, s, saying(3*farAfter))
+			whole := s.c
+			s.c = file.Open(s.dir, file.Options{Options: journal.Options{GiveUp: true}, Disk: badDisk{at: suffix, err: broken}})
+			check(t, s, text, broken.Error())
+			s.c = whole
+			n := 0
+			k, err := s.open("s1", func(entry) { n++ })
+			if err != nil || n != 1 || isRegular(s.oldPath("s1")) {
+				t.Errorf("opened when that was over: %d entries, %v", n, err)
+			}
+			_ = k.close()
+		})
+	}
+}
+
+// A badDisk opens no file whose name ends so.
+type badDisk struct {
+	file.System
+	at  string
+	err error
+}
+
+func (d badDisk) Open(name string, flag int) (file.File, error) {
+	if strings.HasSuffix(name, d.at) {
+		return nil, &os.PathError{Op: "open", Path: name, Err: d.err}
+	}
+	return d.System.Open(name, flag)
 }

@@ -218,10 +218,11 @@ func (s *store) ready(id acp.SessionID) error {
 	if err := s.takeOver(id); err != nil {
 		return err
 	}
-	if _, ok := s.newest(id); !ok {
-		return errors.New("it has no beginning")
+	a, err := s.newest(id)
+	if err == nil && a.Cwd == "" {
+		err = errors.New("it has no beginning")
 	}
-	return nil
+	return err
 }
 
 // read calls each with what was kept of a session, which may be open, but for what is damaged.
