@@ -52,7 +52,8 @@ func (a *about) see(d journal.Draft) {
 type keeper struct {
 	store *store
 	id    acp.SessionID
-	w     *journal.Writer
+	w     *journal.Writer // nil if nothing can be added
+	lost  error           // why, then
 
 	mu    sync.Mutex
 	most  int64 // bytes of the journal; 0 if something did not fit
@@ -84,6 +85,9 @@ func (k *keeper) added(drafts ...journal.Draft) {
 
 // fits reports errFull if there is no room for records, and then there is none for others either.
 func (k *keeper) fits(drafts ...journal.Draft) error {
+	if k.lost != nil {
+		return k.lost
+	}
 	size := k.size
 	for _, d := range drafts {
 		if size += int64(len(d.Data)) + lineBytes; len(d.Data) > maxData || size > k.most {
@@ -129,6 +133,9 @@ func (k *keeper) set(change func(*about)) error {
 func (k *keeper) sync() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.lost != nil {
+		return k.lost
+	}
 	if k.since > nearAfter {
 		return k.write(k.about.draft()) // on which somebody relies
 	}
@@ -146,6 +153,9 @@ func (k *keeper) bytes() int64 {
 func (k *keeper) close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.w == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
 	return k.w.Release(ctx)

@@ -155,8 +155,11 @@ func (s *store) newest(id acp.SessionID) (about, error) {
 		}
 		for at := bytes.LastIndexByte(rest, '\n'); at >= 0; at = bytes.LastIndexByte(rest, '\n') {
 			rest = rest[:at]
-			if a, ok := aboutIn(rest[bytes.LastIndexByte(rest, '\n')+1:]); ok {
+			switch a, ok := aboutIn(rest[bytes.LastIndexByte(rest, '\n')+1:]); {
+			case ok && a.Cwd != "":
 				return a, nil
+			case ok:
+				return s.newestIn(id) // so that nothing is missed in what seems not to be finished
 			}
 		}
 	}

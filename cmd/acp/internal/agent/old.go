@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -125,13 +126,21 @@ func (s *store) oldTitle(id acp.SessionID) string {
 	return filepath.Join(s.dir, string(id)+oldTitleSuffix)
 }
 
+// openOld opens the old file of a session.
+func (s *store) openOld(id acp.SessionID, flags int) (*os.File, error) {
+	if s.dir == "" {
+		return nil, fs.ErrNotExist
+	}
+	return openRegular(s.oldPath(id), flags)
+}
+
 // takeOver makes a journal of an old file, and then removes that. If it is interrupted it begins again, unless the journal
 // is finished.
 func (s *store) takeOver(id acp.SessionID) error {
 	if s.dir == "" || !isRegular(s.oldPath(id)) {
 		return nil
 	}
-	f, err := openRegular(s.oldPath(id), os.O_RDWR)
+	f, err := s.openOld(id, os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -157,9 +166,11 @@ func (s *store) takeOver(id acp.SessionID) error {
 		if err := s.drop(id); err != nil {
 			return err // what an attempt that was interrupted has left
 		}
-		k, err := s.createFrom(id, func(add func(journal.Draft) error) error { return readOld(id, f, add) }, func(was about) about { return was })
+		k, err := s.createFrom(id, func(add func(journal.Draft)) error {
+			return readOld(id, f, func(d journal.Draft) error { add(d); return nil })
+		}, func(was about) about { return was })
 		if err == nil {
-			err = k.close()
+			err = cmp.Or(k.lost, k.close())
 		}
 		if err != nil {
 			return err

@@ -271,9 +271,9 @@ func TestTakeOverKilled(t *testing.T) {
 	})
 }
 
-// TestTakeOverBusy: a session that is open in an earlier version is left alone.
+// TestTakeOverBusy: a session that is open in an earlier version is left alone. It can be forked.
 func TestTakeOverBusy(t *testing.T) {
-	oldSessions(t, func(t *testing.T, dir string, _ map[acp.SessionID]oldSession) {
+	oldSessions(t, func(t *testing.T, dir string, want map[acp.SessionID]oldSession) {
 		s := stored(dir)
 		const id = "sess_DEAD"
 		f, err := os.OpenFile(s.oldPath(id), os.O_RDWR, 0)
@@ -287,6 +287,13 @@ func TestTakeOverBusy(t *testing.T) {
 		if _, err := s.own(id, nil); !errors.As(err, new(*journal.OwnedError)) {
 			t.Errorf("error %v", err)
 		}
+		want[id].check(t, func(each func(entry)) error {
+			fork, err := s.copyOf(id, "fork", about{Cwd: "/"}, each)
+			if err == nil {
+				err = errors.Join(fork.lost, fork.drop())
+			}
+			return err
+		})
 		if !isRegular(s.oldPath(id)) || isRegular(s.path(id)) {
 			t.Error("it was taken over")
 		}

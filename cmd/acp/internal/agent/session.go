@@ -328,7 +328,7 @@ func (s *session) load() error {
 		return err
 	}
 	s.mu.Lock()
-	s.j, s.title = j, prose.OneLine(j.about.Title, maxTitle)
+	s.j, s.lost, s.title = j, j.lost, prose.OneLine(j.about.Title, maxTitle)
 	s.mu.Unlock()
 	st.settle()
 	return nil
@@ -350,7 +350,9 @@ func (s *session) fork(from acp.SessionID) error {
 		title = prose.OneLine(title+" (fork)", maxTitle)
 	}
 	s.mu.Lock()
-	s.j = j
+	if s.lost = j.lost; s.lost == nil {
+		s.j = j
+	}
 	s.mu.Unlock()
 	st.settle()
 	return s.setTitle(title)

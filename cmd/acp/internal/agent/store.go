@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -134,36 +135,42 @@ func (s *store) makeRoom() {
 }
 
 // createFrom makes a session of what from gives. It is finished when what is known of it was added: known gets what from
-// says of that.
-func (s *store) createFrom(id acp.SessionID, from func(add func(journal.Draft) error) error, known func(was about) about) (*keeper, error) {
-	k, err := s.create(id, about{})
-	if err != nil {
-		return nil, err
+// says of that. If it cannot be kept, from is called to its end all the same, and nothing can be added to the keeper.
+func (s *store) createFrom(id acp.SessionID, from func(add func(journal.Draft)) error, known func(was about) about) (*keeper, error) {
+	k, lost := s.create(id, about{})
+	if lost != nil {
+		k = &keeper{store: s, id: id, lost: lost}
 	}
 	k.most = math.MaxInt64 // an old file is longer as a journal
 	var was about
 	var some []journal.Draft
 	size := 0
-	err = from(func(d journal.Draft) (err error) {
-		if was.see(d); d.Kind == journal.KindSession || d.Kind == journal.KindGap || !d.Kind.Known() {
-			return nil
+	err := from(func(d journal.Draft) {
+		if was.see(d); lost != nil || d.Kind == journal.KindSession || d.Kind == journal.KindGap || !d.Kind.Known() {
+			return
 		}
 		if some, size = append(some, d), size+len(d.Data); size > copyBytes {
-			err, some, size = k.add(some...), nil, 0
+			lost, some, size = k.add(some...), nil, 0
 		}
-		return err
 	})
-	if err == nil {
-		err = k.add(some...)
+	if err == nil && lost == nil {
+		lost = k.add(some...)
 	}
-	if err == nil {
-		err = k.set(func(a *about) { *a = known(was) })
+	if err == nil && lost == nil {
+		lost = k.set(func(a *about) { *a = known(was) })
 	}
 	k.most = s.most
-	if err != nil {
+	switch {
+	case err != nil && k.w != nil:
 		return nil, errors.Join(err, k.drop())
+	case err != nil:
+		return nil, err
+	case lost == nil:
+		return k, nil
+	case k.w != nil:
+		_ = k.drop() // what is left of it is not listed, since it is not finished
 	}
-	return k, nil
+	return &keeper{store: s, id: id, lost: lost, about: known(was)}, nil
 }
 
 // open opens the journal of a session that exists, and calls each with its entries. It waits for one that is being closed.
@@ -185,25 +192,44 @@ func (s *store) open(id acp.SessionID, each func(entry)) (*keeper, error) {
 	}
 }
 
-// own is open without patience.
-func (s *store) own(id acp.SessionID, each func(entry)) (k *keeper, err error) {
-	if err := s.ready(id); err != nil {
-		return nil, err
-	}
-	k = &keeper{store: s, id: id, most: s.most}
-	k.w, err = s.c.Own(context.Background(), string(id)+part, func(r *journal.Record) error {
-		d := journal.Draft{Kind: r.Kind, At: r.At, Data: r.Data}
+// own is open without patience. If the journal cannot be owned for another reason than that it is open elsewhere or of a
+// later version, such as a full disk or one without locks, but can be read, nothing can be added to the keeper.
+func (s *store) own(id acp.SessionID, each func(entry)) (*keeper, error) {
+	k := &keeper{store: s, id: id, most: s.most}
+	some := false
+	see := func(d journal.Draft) error {
+		some = true
 		k.count(d)
 		k.about.see(d)
 		if each != nil {
 			seen(d, each)
 		}
 		return nil
-	})
-	if err == nil && k.w.Damage() != nil {
-		s.log.Warn("agent: a session is damaged", "error", k.w.Damage())
 	}
-	return k, err
+	failed := s.takeOver(id)
+	err := failed
+	if err == nil {
+		err = s.begun(id)
+	}
+	if err == nil {
+		k.w, err = s.c.Own(context.Background(), string(id)+part, func(r *journal.Record) error {
+			return see(journal.Draft{Kind: r.Kind, At: r.At, Data: r.Data})
+		})
+	}
+	switch {
+	case err == nil:
+		if damage := k.w.Damage(); damage != nil {
+			s.log.Warn("agent: a session is damaged", "error", damage)
+		}
+	case some, errors.As(err, new(*journal.OwnedError)), errors.As(err, new(*journal.FormatError)):
+		return nil, err
+	default:
+		if s.readKept(id, failed, see) != nil {
+			return nil, err
+		}
+		k.lost = err
+	}
+	return k, nil
 }
 
 // seen calls each with the entry in a record, if it has one.
@@ -213,23 +239,42 @@ func seen(d journal.Draft, each func(entry)) {
 	}
 }
 
-// ready takes over what an earlier version has kept of a session, and fails if nothing was kept wholly.
-func (s *store) ready(id acp.SessionID) error {
-	if err := s.takeOver(id); err != nil {
-		return err
-	}
+// begun returns errUnbegun if there is no journal of a session, or none that is finished.
+func (s *store) begun(id acp.SessionID) error {
 	a, err := s.newest(id)
 	if err == nil && a.Cwd == "" {
-		err = errors.New("it has no beginning")
+		err = errUnbegun
 	}
 	return err
 }
 
-// read calls each with what was kept of a session, which may be open, but for what is damaged.
+var errUnbegun = errors.New("it has no beginning")
+
+// read calls each with what was kept of a session, which may be open, but for what is damaged. It takes over what an earlier
+// version has kept, or else reads that.
 func (s *store) read(id acp.SessionID, each func(journal.Draft) error) error {
-	if err := s.ready(id); err != nil {
-		return err
+	return s.readKept(id, s.takeOver(id), each)
+}
+
+// readKept is read after an attempt to take the session over, which may have failed.
+func (s *store) readKept(id acp.SessionID, failed error, each func(journal.Draft) error) error {
+	// Whoever takes the session over finishes the journal before this file goes.
+	old, err := s.openOld(id, os.O_RDONLY)
+	if err == nil {
+		defer func() { _ = old.Close() }()
 	}
+	begun := s.begun(id)
+	switch damaged := errors.As(begun, new(*journal.DamageError)); {
+	case begun == nil:
+		return s.readJournal(id, each)
+	case old != nil && (damaged || errors.Is(begun, errUnbegun)):
+		return readOld(id, old, each)
+	}
+	return cmp.Or(failed, begun)
+}
+
+// readJournal is read of a journal that is finished.
+func (s *store) readJournal(id acp.SessionID, each func(journal.Draft) error) error {
 	some := false
 	err := s.c.Read(context.Background(), string(id)+part, 0, func(r *journal.Record) error {
 		some = true
@@ -242,15 +287,17 @@ func (s *store) read(id acp.SessionID, each func(journal.Draft) error) error {
 	return err
 }
 
-// copyOf makes a session with what was kept of another, which may be open elsewhere. It calls each with every entry.
+// copyOf makes a session with what was kept of another, which may be open elsewhere. It calls each with every entry, also if
+// the copy cannot be kept: then nothing can be added to the keeper.
 func (s *store) copyOf(from, id acp.SessionID, a about, each func(entry)) (*keeper, error) {
 	if !s.exists(from) {
 		return nil, acp.SessionNotFound(from)
 	}
-	k, err := s.createFrom(id, func(add func(journal.Draft) error) error {
+	k, err := s.createFrom(id, func(add func(journal.Draft)) error {
 		return s.read(from, func(d journal.Draft) error {
 			seen(d, each)
-			return add(d)
+			add(d)
+			return nil
 		})
 	}, func(was about) about {
 		a.Title, a.Parent = was.Title, from
