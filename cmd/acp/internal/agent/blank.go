@@ -56,6 +56,9 @@ func (laxChain) Sync() error { return nil }
 // setBlank keeps a session in which nothing has been said, with its options.
 func (s *store) setBlank(id acp.SessionID, a about, options *acp.ConfigOptionUpdate) error {
 	d, err := updateDraft(options)
+	if err == nil {
+		err = s.blanks.later(id)
+	}
 	if err != nil {
 		return err
 	}
@@ -90,6 +93,16 @@ func (s *store) readBlank(id acp.SessionID, each func(entry)) bool {
 		}
 		return nil
 	}) == nil
+}
+
+// missing says that there is no journal of a session, or that a later version has kept it as a blank.
+func (s *store) missing(id acp.SessionID) error {
+	if b := s.blanks; b != nil && b.exists(id) {
+		if err := b.later(id); err != nil {
+			return unreadable(id, err)
+		}
+	}
+	return acp.SessionNotFound(id)
 }
 
 // removeBlank removes a blank, and reports whether there was one.

@@ -183,9 +183,15 @@ func (s *store) takeOver(id acp.SessionID) error {
 	return s.removeOld(id)
 }
 
-// later fails if a later version has begun the journal of a session.
+// later fails if a later version has written the journal of a session.
 func (s *store) later(id acp.SessionID) error {
-	err := s.c.Read(context.Background(), string(id)+part, 0, func(*journal.Record) error { return io.EOF })
+	name := string(id) + part
+	err := s.c.Read(context.Background(), name, 0, func(r *journal.Record) error {
+		if !r.Kind.Known() {
+			return &journal.FormatError{ID: name, Kind: r.Kind}
+		}
+		return nil
+	})
 	if !errors.As(err, new(*journal.FormatError)) {
 		return nil
 	}

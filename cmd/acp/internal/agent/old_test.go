@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -339,7 +341,11 @@ func TestTakeOverLeaves(t *testing.T) {
 			t.Errorf("opened: %v", err)
 		}
 		err = s.read("s1", func(journal.Draft) error { return nil })
-		if err == nil || !strings.Contains(err.Error(), why) {
+		if strings.HasPrefix(why, "kind") {
+			if err != nil {
+				t.Errorf("read: %v", err) // such a journal can be read
+			}
+		} else if err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("read: %v", err)
 		}
 		for name, want := range map[string]string{s.path("s1"): text, s.oldPath("s1"): old} {
@@ -374,18 +380,13 @@ func TestTakeOverLeaves(t *testing.T) {
 			check(t, s, text, "no record that this version of the program can read")
 		})
 	}
-	t.Run("format", func(t *testing.T) {
-		s := stored(t.TempDir())
-		w, err := s.c.Create(t.Context(), "s1"+part, journal.Draft{Kind: journal.KindSession, Data: []byte(`{"format":9,"cwd":"/x"}`)})
-		if err == nil {
-			err = w.Release(t.Context())
-		}
-		data, readErr := os.ReadFile(s.path("s1"))
-		if err := errors.Join(err, readErr); err != nil {
-			t.Fatal(err)
-		}
-		check(t, s, string(data), "format 9")
-	})
+	for why, records := range later {
+		t.Run(why, func(t *testing.T) {
+			s := stored(t.TempDir())
+			text := putLater(t, s, "s1", records...)
+			check(t, s, text, why)
+		})
+	}
 	for _, broken := range []error{syscall.EIO, syscall.EMFILE} {
 		t.Run(broken.Error(), func(t *testing.T) {
 			s := stored(t.TempDir())
@@ -416,4 +417,53 @@ func (d badDisk) Open(name string, flag int) (file.File, error) {
 		return nil, &os.PathError{Op: "open", Path: name, Err: d.err}
 	}
 	return d.System.Open(name, flag)
+}
+
+// later is what a later version may write, by what the error says of it.
+var later = map[string][]string{
+	"format 9":     {`"session","data":{"format":9,"cwd":"/x"}`},
+	`kind "later"`: {`"session","data":{"format":3,"cwd":"/x"}`, `"later","data":{}`},
+}
+
+// putLater makes the journal of a later version, and returns what is in it.
+func putLater(t *testing.T, s *store, id acp.SessionID, ends ...string) (text string) {
+	t.Helper()
+	name := string(id) + part
+	var hash [sha256.Size]byte
+	for i, end := range ends {
+		body := `{"at":"2026-01-02T03:04:05Z","kind":` + end + "}"
+		b := append([]byte("acp log 3\n"), hash[:]...)
+		b = binary.BigEndian.AppendUint64(b, uint64(i+1))
+		b = binary.BigEndian.AppendUint32(b, 1)
+		b = binary.BigEndian.AppendUint32(b, uint32(len(name)))
+		hash = sha256.Sum256(append(append(b, name...), body...))
+		text += fmt.Sprintf(`{"seq":%d,"epoch":1,"hash":"%x","record":%s}`+"\n", i+1, hash, body)
+	}
+	if err := errors.Join(os.MkdirAll(s.dir, 0o700), os.WriteFile(s.path(id), []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestLaterBlank: a session in which nothing was said is left alone, too, if a later version has kept it.
+func TestLaterBlank(t *testing.T) {
+	for why, records := range later {
+		t.Run(why, func(t *testing.T) {
+			s := stored(t.TempDir())
+			text := putLater(t, s.blanks, "s1", records...)
+			if err := s.setBlank("s1", about{Cwd: "/x"}, new(acp.ConfigOptionUpdate)); err == nil || !strings.Contains(err.Error(), why) {
+				t.Errorf("changed: %v", err)
+			}
+			if got, err := os.ReadFile(s.blanks.path("s1")); err != nil || string(got) != text {
+				t.Errorf("there is %q now, %v", got, err)
+			}
+			_, opened := s.open("s1", nil)
+			_, copied := s.copyOf("s1", "s2", about{Cwd: "/x"}, func(entry) {})
+			for _, err := range []error{opened, copied} {
+				if err == nil || !strings.Contains(err.Error(), why) {
+					t.Errorf("error %v", err)
+				}
+			}
+		})
+	}
 }

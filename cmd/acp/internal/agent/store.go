@@ -177,7 +177,7 @@ func (s *store) createFrom(id acp.SessionID, from func(add func(journal.Draft)) 
 func (s *store) open(id acp.SessionID, each func(entry)) (*keeper, error) {
 	for end := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Millisecond) {
 		if !s.exists(id) {
-			return nil, acp.SessionNotFound(id)
+			return nil, s.missing(id)
 		}
 		k, err := s.own(id, each)
 		owned, busy := errors.AsType[*journal.OwnedError](err)
@@ -291,7 +291,7 @@ func (s *store) readJournal(id acp.SessionID, each func(journal.Draft) error) er
 // the copy cannot be kept: then nothing can be added to the keeper.
 func (s *store) copyOf(from, id acp.SessionID, a about, each func(entry)) (*keeper, error) {
 	if !s.exists(from) {
-		return nil, acp.SessionNotFound(from)
+		return nil, s.missing(from)
 	}
 	k, err := s.createFrom(id, func(add func(journal.Draft)) error {
 		return s.read(from, func(d journal.Draft) error {
