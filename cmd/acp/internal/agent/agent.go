@@ -297,6 +297,9 @@ func (b *builtin) setTitle(_ context.Context, c *acp.AgentConn, id acp.SessionID
 	if err != nil {
 		return "", err
 	}
+	if j.lost != nil {
+		return "", unsaved(id, j.lost)
+	}
 	return title, errors.Join(j.set(func(a *about) { a.Title = title }), j.close())
 }
 

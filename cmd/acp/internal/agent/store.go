@@ -90,6 +90,14 @@ func unreadable(id acp.SessionID, err error) error {
 	}
 }
 
+// unsaved says that nothing can be added to a session.
+func unsaved(id acp.SessionID, err error) error {
+	return &acp.Failure{
+		Message: "session " + string(id) + " cannot be saved: " + prose.OneLine(err.Error(), 300),
+		Reason:  "session_unsaved", Scope: "session",
+	}
+}
+
 // validID reports whether an id may become the name of a file.
 func validID(id acp.SessionID) bool {
 	return !strings.Contains(string(id), ".") && journal.CheckID(string(id)+part) == nil

@@ -84,6 +84,9 @@ func TestUnkept(t *testing.T) {
 				before, whole := files(t, k.dir, "*.*"), s.c
 				s.c = file.Open(s.dir, file.Options{Options: journal.Options{GiveUp: true}, Disk: d})
 				cfg := acp.SessionConfig{Cwd: k.cwd}
+				if _, err := v.agent.setTitle(t.Context(), new(acp.AgentConn), "s1", "x"); err == nil || !strings.Contains(err.Error(), "cannot be saved") {
+					t.Errorf("named: %v", err)
+				}
 				k.taken()
 				opened, err := k.conn.Load(t.Context(), "s1", cfg)
 				if err != nil {
