@@ -306,3 +306,18 @@ func TestStderrFile(t *testing.T) {
 		t.Errorf("a signal after the end: %v", err)
 	}
 }
+
+// TestWarm: what was found out in advance serves a start, also at the same time.
+func TestWarm(t *testing.T) {
+	var warm sync.WaitGroup
+	for range 4 {
+		warm.Go(Warm)
+	}
+	cfg, _ := sh(t, "exit 3")
+	p := start(t, cfg)
+	var e *ExitError
+	if err := p.Wait(); !errors.As(err, &e) || e.Code != 3 {
+		t.Error(err)
+	}
+	warm.Wait()
+}

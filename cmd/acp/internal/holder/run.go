@@ -138,6 +138,9 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 			_, _ = out.Write(append(encode(r), '\n')) // whoever started this may be gone
 		}
 	}
+	var warm sync.WaitGroup
+	warm.Go(process.Warm) // beside reading, and the start of the watchdog
+	defer warm.Wait()
 	c, err := readConfig(in)
 	if err != nil {
 		err = fmt.Errorf("holder: reading the configuration: %w", err)
