@@ -1,7 +1,8 @@
 package conformance
 
 import (
-	"embed"
+	"archive/zip"
+	_ "embed"
 	"fmt"
 	"io/fs"
 	"path"
@@ -12,8 +13,10 @@ import (
 	"sync"
 )
 
-//go:embed rules
-var ruleFiles embed.FS
+// packedRules has the files of the folder rules, which are four times as large.
+//
+//go:embed rules.zip
+var packedRules string
 
 // catalog is all rules with their scenarios.
 type catalog struct {
@@ -41,7 +44,11 @@ const (
 // builtin loads the embedded rules. They are tested, so that nothing is wrong
 // with them.
 var builtin = sync.OnceValue(func() *catalog {
-	c, err := loadRules(ruleFiles, "rules")
+	files, err := zip.NewReader(strings.NewReader(packedRules), int64(len(packedRules)))
+	var c *catalog
+	if err == nil {
+		c, err = loadRules(files, "rules")
+	}
 	if err != nil {
 		panic("conformance: " + err.Error())
 	}
