@@ -135,9 +135,18 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// TestIsHold: only what gateways call is done without commands.
+func TestIsHold(t *testing.T) {
+	for line, want := range map[string]bool{"hold": true, "": false, "hold -h": false, "hold x": false, "--verbose hold": false, "agent": false} {
+		if got := isHold(strings.Fields(line)); got != want {
+			t.Errorf("%q: %t", line, got)
+		}
+	}
+}
+
 // TestAlone: a command that is made without the others says what it says beside them.
 func TestAlone(t *testing.T) {
-	for _, line := range []string{"version", "version --json", "version --help", "version x", "version --jsn", "version help", "agent --help", "agent x", "agent --modle x", "hold -h", "hold x"} {
+	for _, line := range []string{"version", "version --json", "version --help", "version x", "version --jsn", "version help", "agent --help", "agent x", "agent --modle x"} {
 		said := func(all bool) string {
 			args := strings.Fields(line)
 			a := &app.App{Version: "1.2"}
