@@ -51,7 +51,9 @@ func TestRestoreReadable(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			cfg := config(t, 2, &acp.Agent{
-				Prompt:        func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) { return acp.StopEndTurn, turn.Say("re " + turn.Text()) },
+				Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+					return acp.StopEndTurn, turn.Say("re " + turn.Text())
+				},
 				ResumeSession: func(context.Context, *acp.AgentSession, bool) error { return nil },
 			})
 			dir := filepath.Join(t.TempDir(), "kept")
