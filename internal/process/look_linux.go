@@ -417,18 +417,23 @@ func isZombie(fields [][]byte) bool { return fields[0][0] == 'Z' || fields[0][0]
 func environ(pid int) []byte {
 	name := "/proc/" + strconv.Itoa(pid) + "/environ"
 	env, err := readWhole(name)
-	for until, tries := uptime()+lookFor, 0; err == nil && len(env) == 0 && uptime() < until && tries < 3; {
-		if inExec(pid) {
-			// Callers in a bubble of testing/synctest that wait for this look keep the bubble's
-			// time from passing, so time.Sleep would not return.
-			_ = syscall.Nanosleep(&syscall.Timespec{Nsec: 1e6}, nil)
-		} else {
-			tries++ // it may have been when the file was read before
+	for until, none := uptime()+lookFor, 0; err == nil && len(env) == 0 && uptime() < until && none < maxNone; {
+		switch environState(pid) {
+		case environEmpty:
+			none++
+		case environGone:
+			return nil
 		}
+		// Callers in a bubble of testing/synctest that wait for this look keep the bubble's
+		// time from passing, so time.Sleep would not return.
+		_ = syscall.Nanosleep(&syscall.Timespec{Nsec: 1e6}, nil)
 		env, err = readWhole(name)
 	}
 	return env
 }
+
+// maxNone is how often an environment is looked at that the system says is empty: so it is for a moment as execve ends, too.
+const maxNone = 20
 
 // maxEnviron bounds what is read of an environment. Linux bounds what execve takes by less.
 const maxEnviron = 8 << 20
@@ -456,19 +461,34 @@ func readWhole(name string) ([]byte, error) {
 	}
 }
 
-// inExec reports whether a process is in the middle of execve: then its new environment is
-// not there yet, and the old one is not any more.
-func inExec(pid int) bool {
+// What is known of an environment that was read as empty.
+const (
+	environComes = iota // it is there by now, or will be: the process is in the middle of execve
+	environEmpty
+	environGone // as the process is, or it has none
+)
+
+// environState looks at a process whose environment was read as empty.
+func environState(pid int) int {
 	const ( // see proc_pid_stat(5); field 3 is the first
 		flags, kernelThread = 9 - 3, 0x00200000
-		envEnd              = 51 - 3
+		envStart, envEnd    = 50 - 3, 51 - 3
 	)
 	f, err := fields(pid)
-	if err != nil || len(f) <= envEnd || isZombie(f) || string(f[envEnd]) != "0" {
-		return false
+	if err != nil || len(f) <= envEnd || isZombie(f) {
+		return environGone
+	}
+	switch start, end := string(f[envStart]), string(f[envEnd]); {
+	case end != "0" && start == end:
+		return environEmpty
+	case end != "0":
+		return environComes
 	}
 	n, err := strconv.ParseUint(string(f[flags]), 10, 64)
-	return err == nil && n&kernelThread == 0
+	if err != nil || n&kernelThread != 0 {
+		return environGone
+	}
+	return environComes
 }
 
 // marksIn returns the marks in an environment, separated by colons.
