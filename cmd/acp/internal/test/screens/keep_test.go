@@ -3,6 +3,7 @@
 package screens
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,13 +151,13 @@ func TestUnsaved(t *testing.T) {
 		return !strings.Contains(text, "0 of 1 steps") && strings.Contains(text, "type a prompt")
 	})
 	kept := filepath.Join(d.home, ".data", "acp", "conversations")
-	if err := os.Rename(kept, kept+".away"); err != nil {
+	if err := errors.Join(os.Rename(kept, kept+".away"), os.WriteFile(kept, nil, 0o600)); err != nil { // no directory can be made there
 		t.Fatal(err)
 	}
 	send(s, "/plan one; two")
 	s.Wait("0 of 2 steps", "type a prompt", "is not written at the moment")
 	looks(t, s, "unsaved")
-	if err := os.Rename(kept+".away", kept); err != nil {
+	if err := errors.Join(os.Remove(kept), os.Rename(kept+".away", kept)); err != nil {
 		t.Fatal(err)
 	}
 	s.Wait("written again")

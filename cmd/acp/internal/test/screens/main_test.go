@@ -147,7 +147,7 @@ var changing = []struct {
 	// How long it has taken so far moves what is at the end of the line.
 	{regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (.*?)( 1s)? {2,}((?:Ctrl\+C|Esc) .*)`), "⠋ $1 1s  $3"},
 	{regexp.MustCompile(`--session [0-9A-Za-z-]+`), "--session ID"},
-	{regexp.MustCompile(`\b[a-z2-7]{16}\.jsonl`), "abcdefghijklmnop.jsonl"},
+	{regexp.MustCompile(`\b[a-z2-7]{16}\.lock`), "abcdefghijklmnop.lock"},
 }
 
 // settled replaces what differs from run to run.
