@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"rsc.io/qr"
 
@@ -99,6 +100,8 @@ func TestApprove(t *testing.T) {
 		_ = type_.Close()
 		var got error
 		for got = identity.ErrWaiting; errors.Is(got, identity.ErrWaiting) && t.Context().Err() == nil; {
+			// A device asks once a second. A loop without a pause can keep the other one from writing for ever.
+			time.Sleep(5 * time.Millisecond)
 			_, _, got = s.Redeem(t.Context(), c)
 		}
 		if (got == nil) != (want == exitcode.Done) {
