@@ -38,10 +38,7 @@ func (s *session) withdraw(t *turn) {
 	s.mu.Lock()
 	waits := t.stage.CompareAndSwap(turnWaits, turnWithdrawn)
 	if waits {
-		if i := slices.Index(s.queue, t); i > 0 { // runTurns removes the first one
-			s.queue = slices.Delete(s.queue, i, i+1)
-			close(t.ran)
-		}
+		s.unqueue(t)
 	}
 	s.mu.Unlock()
 	if waits {
@@ -56,8 +53,8 @@ func (s *session) withdraw(t *turn) {
 	}
 }
 
-// drop is called when the context with which a turn waits is done. One that waits behind others ends at once: it must not keep its place until they
-// have ended.
+// drop is called when the context with which a turn waits is done. One that waits behind others ends at once: it must not
+// keep its place until they have ended.
 func (s *session) drop(ctx context.Context, t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,11 +67,17 @@ func (s *session) drop(ctx context.Context, t *turn) {
 		t.settle(end)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if i := slices.Index(s.queue, t); i > 0 {
-			s.queue = slices.Delete(s.queue, i, i+1)
-			close(t.ran)
-		}
+		s.unqueue(t)
 	})
+}
+
+// unqueue takes a turn that will not run from the queue, unless it is the first one, which runTurns removes. The caller
+// holds mu.
+func (s *session) unqueue(t *turn) {
+	if i := slices.Index(s.queue, t); i > 0 {
+		s.queue = slices.Delete(s.queue, i, i+1)
+		close(t.ran)
+	}
 }
 
 // runPrompt keeps a prompt and has the agent handle it. An error says that it is not kept. If an agent that outlives the
@@ -162,7 +165,7 @@ func (p *keptPrompt) commit(more ...engine.Record) error {
 	seq -= uint64(len(more))
 	p.s.begunAt.Store(seq)
 	if p.t.operation != "" {
-		p.s.operations.begins(operationKey{p.t.by, p.t.operation}, p.t.id, p.sum)
+		p.s.operations.begins(operationKey{p.t.by, p.t.operation}, &operation{id: p.t.id, sum: p.sum})
 	}
 	p.s.bounds()
 	if len(more) == 0 { // otherwise it needs none: see ready

@@ -130,7 +130,7 @@ func TestOperationFromLog(t *testing.T) {
 	}
 	var o operations
 	for i := range maxOperations + 10 {
-		o.begins(operationKey{local, fmt.Sprint(i)}, acp.MessageID(fmt.Sprint(i)), "")
+		o.begins(operationKey{local, fmt.Sprint(i)}, &operation{id: acp.MessageID(fmt.Sprint(i))})
 		if i%2 == 0 {
 			o.ends(acp.MessageID(fmt.Sprint(i)), turnEnd{})
 		}

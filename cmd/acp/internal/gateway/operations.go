@@ -34,16 +34,17 @@ type operations struct {
 	by     map[operationKey]*operation
 	order  []operationKey
 	ids    map[acp.MessageID]operationKey // of those that have not ended
-	early  map[acp.MessageID]*turnEnd     // of an adopted turn, which ends before the log is read
+	early  map[acp.MessageID]turnEnd      // of an adopted turn, which ends before the log is read
 }
 
-// begins notes a prompt.
-func (o *operations) begins(key operationKey, id acp.MessageID, sum string) {
+// begins notes a prompt, which may have ended already without having been in the log.
+func (o *operations) begins(key operationKey, op *operation) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.begin(key, &operation{id: id, sum: sum})
+	o.begin(key, op)
 }
 
+// begin is begins for callers that hold mu.
 func (o *operations) begin(key operationKey, op *operation) {
 	if o.by == nil {
 		o.by, o.ids = map[operationKey]*operation{}, map[acp.MessageID]operationKey{}
@@ -51,7 +52,11 @@ func (o *operations) begin(key operationKey, op *operation) {
 	if o.by[key] == nil {
 		o.order = append(o.order, key)
 	}
-	o.by[key], o.ids[op.id] = op, key
+	if o.by[key] = op; op.end == nil {
+		o.ids[op.id] = key
+	} else {
+		delete(o.ids, op.id)
+	}
 	for len(o.order) > maxOperations {
 		if old := o.by[o.order[0]]; old != nil {
 			delete(o.ids, old.id)
@@ -65,20 +70,19 @@ func (o *operations) begin(key operationKey, op *operation) {
 func (o *operations) ends(id acp.MessageID, end turnEnd) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if key, ok := o.ids[id]; ok {
-		o.by[key].end = &end
-		delete(o.ids, id)
-	} else if !o.loaded {
-		o.early = map[acp.MessageID]*turnEnd{id: &end}
+	if !o.end(id, end) && !o.loaded {
+		o.early = map[acp.MessageID]turnEnd{id: end}
 	}
 }
 
-// drops notes a prompt that has ended and never was in the log.
-func (o *operations) drops(key operationKey, op *operation) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.begin(key, op)
-	delete(o.ids, op.id)
+// end is ends for callers that hold mu. It reports false for a prompt that is not known, or has ended.
+func (o *operations) end(id acp.MessageID, end turnEnd) bool {
+	key, ok := o.ids[id]
+	if ok {
+		o.by[key].end = &end
+		delete(o.ids, id)
+	}
+	return ok
 }
 
 // find returns a copy of what is known of a prompt.
@@ -106,14 +110,12 @@ func (o *operations) read(r *engine.Record) error {
 		err := json.Unmarshal(r.Data, &d)
 		if err == nil {
 			o.begin(operationKey{d.By, d.Operation}, &operation{id: acp.MessageID(d.ID), sum: d.Sum, end: &turnEnd{stop: acp.StopCancelled, seq: r.Seq}})
-			delete(o.ids, acp.MessageID(d.ID))
 		}
 		return err
 	case kindEnd:
 		end, err := decodeEnd(r.Data)
-		if key, ok := o.ids[acp.MessageID(end.Prompt)]; ok && err == nil {
-			o.by[key].end = new(end.outcome(r.Seq))
-			delete(o.ids, acp.MessageID(end.Prompt))
+		if err == nil {
+			o.end(acp.MessageID(end.Prompt), end.outcome(r.Seq))
 		}
 		return err
 	}
@@ -139,15 +141,9 @@ func (s *session) loadOperations(ctx context.Context) error {
 	o.by, o.order, o.ids, o.loaded = was.by, was.order, was.ids, true
 	for _, key := range now.order {
 		o.begin(key, now.by[key])
-		if now.by[key].end != nil {
-			delete(o.ids, now.by[key].id)
-		}
 	}
 	for id, end := range o.early {
-		if key, ok := o.ids[id]; ok {
-			o.by[key].end = end
-			delete(o.ids, id)
-		}
+		o.end(id, end)
 	}
 	o.early = nil
 	return nil
@@ -245,5 +241,5 @@ func (s *session) finish(t *turn, end turnEnd) {
 		}
 		op.end.seq = seq
 	}
-	s.operations.drops(operationKey{t.by, t.operation}, op)
+	s.operations.begins(operationKey{t.by, t.operation}, op)
 }
