@@ -80,7 +80,7 @@ func (k *keeper) lose(id string, err error) {
 	k.mu.Unlock()
 	k.telling.Lock()
 	defer k.telling.Unlock()
-	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line(k.reason(err), maxNote)})
+	k.say(err, k.reason(err))
 	k.told = k.told && others
 }
 
@@ -96,7 +96,7 @@ func (k *keeper) tell() {
 	k.mu.Unlock()
 	switch {
 	case why != nil && !k.told:
-		k.note(Note{Kind: NoteStore, Err: fmt.Errorf("%w: %w", ErrUnwritten, why), Text: safetext.Line("the conversation is not written at the moment, and kept in memory until it can be: "+k.reason(why), maxNote)})
+		k.say(fmt.Errorf("%w: %w", ErrUnwritten, why), "the conversation is not written at the moment, and kept in memory until it can be: "+k.reason(why))
 	case why == nil && k.told:
 		k.note(Note{Kind: NoteStore, Text: "the conversation is written again, and nothing of it is missing"})
 	}
@@ -123,22 +123,26 @@ func (k *keeper) closed(rec *store.Recorder) {
 	k.tell()
 }
 
+// say informs the frontend of an error.
+func (k *keeper) say(err error, text string) {
+	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line(text, maxNote)})
+}
+
 // unread reports that something that was kept cannot be read.
 func (k *keeper) unread(session store.Session, err error) {
-	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line(fmt.Sprintf("what was kept of session %s cannot be read: %v", session.ID, err), maxNote)})
+	k.say(err, fmt.Sprintf("what was kept of session %s cannot be read: %v", session.ID, err))
 }
 
 // uncontinued reports that something that was kept can be read, and not continued.
 func (k *keeper) uncontinued(session store.Session, err error) {
-	text := fmt.Sprintf("what was kept of session %s can be read and not continued, so that what follows is kept apart from it: %s", session.ID, k.reason(err))
-	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line(text, maxNote)})
+	k.say(err, fmt.Sprintf("what was kept of session %s can be read and not continued, so that what follows is kept apart from it: %s", session.ID, k.reason(err)))
 }
 
 // damaged reports what of a conversation is damaged; nil means nothing.
 func (k *keeper) damaged(session store.Session, damage *journal.DamageError) {
 	if damage != nil {
 		text := fmt.Sprintf("of what was kept of session %s %s", session.ID, damage.Summary())
-		k.note(Note{Kind: NoteStore, Err: errors.New(text), Text: safetext.Line(text, maxNote)})
+		k.say(errors.New(text), text)
 	}
 }
 
