@@ -168,3 +168,17 @@ func (c *Container) publish(id string, recs []*Record) {
 		t.put(recs)
 	}
 }
+
+// Publish gives records that an owner elsewhere has kept to those who follow the journal here. They must come from it as they
+// stand in the journal. Those that are not the next ones make followers read the journal.
+func (c *Container) Publish(id string, recs []*Record) { c.publish(id, recs) }
+
+// Missed has those who follow a journal read it, since an owner elsewhere may have added to it.
+func (c *Container) Missed(id string) {
+	c.mu.Lock()
+	t := c.topics[id]
+	c.mu.Unlock()
+	if t != nil {
+		t.miss()
+	}
+}

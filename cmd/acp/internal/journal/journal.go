@@ -2,7 +2,7 @@
 //
 // A [Container] does everything that is the same wherever journals are kept: it numbers and hashes records, bounds what
 // waits, decides when to sync, verifies what is read, and feeds followers. A [Backend] keeps the bytes:
-// [NewMemory], journal/file and journal/postgres make one.
+// [NewMemory] and journal/file make one, and package engine one for PostgreSQL.
 //
 //	c := journal.New(backend, journal.Options{})
 //	w, err := c.Create(ctx, id, journal.Draft{Kind: journal.KindSession, Data: about})
@@ -399,6 +399,20 @@ func (c *Container) Delete(ctx context.Context, id string) error {
 	if err := CheckID(id); err != nil {
 		return err
 	}
+	return c.deleted(ctx, id, func() error {
+		if err := c.b.Delete(ctx, id); err != nil {
+			return fmt.Errorf("delete journal %s: %w", id, err)
+		}
+		return nil
+	})
+}
+
+// Deleted is [Container.Delete] for a journal that was deleted by somebody else: it ends those who have it here.
+func (c *Container) Deleted(ctx context.Context, id string) error {
+	return c.deleted(ctx, id, func() error { return nil })
+}
+
+func (c *Container) deleted(ctx context.Context, id string, remove func() error) error {
 	c.mu.Lock()
 	var writers []*Writer
 	var topics []*topic
@@ -421,10 +435,7 @@ func (c *Container) Delete(ctx context.Context, id string) error {
 			return ctx.Err()
 		}
 	}
-	err := c.b.Delete(ctx, id)
-	if err != nil {
-		err = fmt.Errorf("delete journal %s: %w", id, err)
-	}
+	err := remove()
 	for _, t := range topics {
 		t.fail(ErrDeleted)
 	}
@@ -455,7 +466,12 @@ func (c *Container) Close() error {
 	errs := make([]error, len(writers))
 	var wg sync.WaitGroup
 	for i, w := range writers {
-		wg.Go(func() { errs[i] = w.Release(ctx) })
+		wg.Go(func() {
+			err := w.Release(ctx)
+			if why := w.Err(); !errors.Is(why, ErrFenced) && !errors.Is(why, ErrDeleted) { // its caller knows
+				errs[i] = err
+			}
+		})
 	}
 	wg.Wait()
 	return errors.Join(errors.Join(errs...), c.b.Close())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // A place is how far a journal was read. Its zero value, with a checker, is the beginning.
@@ -165,6 +166,29 @@ func (c *Container) Read(ctx context.Context, id string, after uint64, yield fun
 	return nil
 }
 
+// Verify reads every journal as [Container.Read] does, in the order of their ids, and calls report with each and what Read has
+// returned. One that is deleted meanwhile is left out. An error of report ends it and is returned as it is.
+func (c *Container) Verify(ctx context.Context, report func(id string, err error) error) error {
+	var ids []string
+	if err := c.List(ctx, func(id string, _ int64) bool { ids = append(ids, id); return true }); err != nil {
+		return err
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		err := c.Read(ctx, id, 0, func(*Record) error { return nil })
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err := report(id, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Computed reports whether the hashes of a journal are computed each time it is read, from records in another form that
 // others may add to anywhere. Then no end of it may be noted as a witness. It stays so until somebody owns the journal. It
 // fails with [ErrNotFound].
@@ -200,4 +224,22 @@ func (c *Container) Head(ctx context.Context, id string) (h Head, err error) {
 		return Head{}, fmt.Errorf("read journal %s: %w", id, err)
 	}
 	return h, nil
+}
+
+// Anchor returns the last position up to at from which a journal can be read: at itself or, if that is inside of what was
+// compacted, the one before that. It verifies nothing, and reads little. It fails with [ErrNotFound].
+func (c *Container) Anchor(ctx context.Context, id string, at uint64) (uint64, error) {
+	if at == 0 {
+		return 0, nil
+	}
+	enough := errors.New("enough")
+	err := c.Read(ctx, id, at, func(*Record) error { return enough })
+	switch compacted := (*CompactedError)(nil); {
+	case errors.As(err, &compacted):
+		return compacted.Before, nil
+	case errors.Is(err, ErrBeyond), errors.Is(err, enough), errors.As(err, new(*DamageError)): // the one who reads learns of those
+		return at, nil
+	default:
+		return at, err
+	}
 }

@@ -30,11 +30,13 @@ const (
 	KindSent     Kind = "sent"     // a frame goes to the agent
 	KindAccepted Kind = "accepted" // the agent has acknowledged it
 	KindUpdate   Kind = "update"
+	KindChild    Kind = "child" // the update of a subagent's session
 	KindOutput   Kind = "output"
 	KindAsked    Kind = "asked"
 	KindDecided  Kind = "decided"
-	KindLate     Kind = "late" // an answer that came after the decision
-	KindEnd      Kind = "end"  // of a turn
+	KindLate     Kind = "late"    // an answer that came after the decision
+	KindEnd      Kind = "end"     // of a turn
+	KindDropped  Kind = "dropped" // a prompt that was cancelled before its turn began
 	KindNotice   Kind = "notice"
 	KindFork     Kind = "fork"
 	KindMark     Kind = "mark"
@@ -58,7 +60,7 @@ const (
 // relied has the kinds that this version knows, and whether somebody relies on a record of the kind, so that it is synced
 // before it counts as kept.
 var relied = map[Kind]bool{
-	KindSession: true, KindStart: true, KindPrompt: true, KindSent: true, KindAccepted: false, KindUpdate: false,
+	KindSession: true, KindStart: true, KindPrompt: true, KindSent: true, KindAccepted: false, KindUpdate: false, KindChild: false, KindDropped: true,
 	KindOutput: false, KindAsked: false, KindDecided: true, KindLate: false, KindEnd: true, KindNotice: false,
 	KindFork: true, KindMark: false, KindShared: true, KindReset: false, KindGap: false, KindLost: false,
 	KindMessage: false, KindIntent: true, KindResult: false, KindUsage: false, KindCompacted: false, KindServed: false,
@@ -105,7 +107,7 @@ type Record struct {
 }
 
 // size is what a record counts for in bounds of memory.
-func (r *Record) size() int { return len(r.Body) + recordBytes }
+func (r *Record) size() int { return max(len(r.Body), len(r.Data)) + recordBytes }
 
 const recordBytes = 256
 
@@ -244,6 +246,17 @@ func Next(id string, before Head, epoch uint32, d Draft) (Record, error) {
 	r.Seq, r.From, r.Epoch = before.Seq+1, before.Seq+1, epoch
 	r.Hash = sum(id, before.Hash, r.Seq, epoch, r.Body)
 	return r, nil
+}
+
+// NextGap is Next for a record that stands for those behind another one up to a number: see [Gap].
+func NextGap(id string, before Head, to uint64, epoch uint32, left Draft) (Record, error) {
+	last := Record{Seq: to, Epoch: epoch, At: left.At, Hash: sum(id, before.Hash, to, epoch, left.Data)}
+	r, err := makeGap(id, before.Hash, before.Seq+1, &last, &left)
+	r.At, r.Kind, r.Data = left.At, left.Kind, left.Data
+	if left.Kind == "" {
+		r.Kind = KindGap
+	}
+	return r, err
 }
 
 // AppendLine appends the line of a record, with its end.

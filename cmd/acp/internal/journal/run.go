@@ -275,8 +275,8 @@ func (w *Writer) deliver() {
 			w.head = Head{last.Seq, last.Hash}
 		}
 		w.mu.Unlock()
+		c.done(kept, nil) // first, so that whoever follows finds what it has done
 		w.c.publish(w.id, kept)
-		c.done(kept, nil)
 	}
 	w.written = nil
 }
