@@ -3,19 +3,15 @@
 package file
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/engine"
-	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
@@ -24,9 +20,9 @@ var (
 	benchTime = flag.Duration("journal.time", time.Second, "how long each part of a round of BenchmarkAppend takes")
 )
 
-// BenchmarkAppend measures how long records of 600 bytes take from their arrival until they are kept, side by side: in
-// files, where nobody waits for a sync; in files where somebody relies on each twentieth; and in the gateway's SQLite.
-// Each iteration is a round of the three. With -benchtime 5x the benchmark runs five and reports their medians.
+// BenchmarkAppend measures how long records of 600 bytes take from their arrival until they are kept, side by side: where
+// nobody waits for a sync, and where somebody relies on each twentieth. Each iteration is a round of the two. With
+// -benchtime 5x the benchmark runs five and reports their medians.
 func BenchmarkAppend(b *testing.B) {
 	for _, row := range []struct {
 		sessions int
@@ -50,9 +46,6 @@ func BenchmarkAppend(b *testing.B) {
 					note(name+"-relied", waited)
 					all[name+"-cores"] = append(all[name+"-cores"], cores)
 				}
-				took, cores := appendSQLite(b, row.sessions, row.every)
-				note("sqlite", took)
-				all["sqlite-cores"] = append(all["sqlite-cores"], cores)
 			}
 			b.ReportMetric(0, "ns/op")
 			for name, list := range all {
@@ -151,65 +144,6 @@ func appendFiles(b *testing.B, sessions int, every time.Duration, relied int) (p
 		}
 	})
 	return pieces, waited, busy
-}
-
-// appendSQLite appends as the gateway does: what has come while the last ones were committed is the next group.
-func appendSQLite(b *testing.B, sessions int, every time.Duration) (took []time.Duration, busy float64) {
-	dir := filepath.Join(benchPlace(b), "engine")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		b.Fatal(err)
-	}
-	e, err := sqlite.Open(b.Context(), dir, sqlite.Options{Options: engine.Options{LeaseTTL: time.Hour}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Close()
-	lease, err := e.Lease(b.Context(), "bench")
-	if err != nil {
-		b.Fatal(err)
-	}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	queues := make([]chan time.Time, sessions)
-	for i := range queues {
-		id := fmt.Sprint("s", i)
-		_, err := e.Create(b.Context(), engine.Session{ID: id})
-		own, err2 := e.Claim(b.Context(), id, lease)
-		if err := errors.Join(err, err2); err != nil {
-			b.Fatal(err)
-		}
-		queue := make(chan time.Time, 4096)
-		queues[i] = queue
-		wg.Go(func() {
-			for at := range queue {
-				arrived := []time.Time{at}
-				for len(queue) > 0 && len(arrived) < engine.MaxRecords {
-					arrived = append(arrived, <-queue)
-				}
-				records := make([]engine.Record, len(arrived))
-				for k := range records {
-					records[k] = engine.Record{Kind: "update", Data: benchData}
-				}
-				if _, err := own.Append(b.Context(), records...); err != nil {
-					b.Error(err)
-					return
-				}
-				mu.Lock()
-				for _, at := range arrived {
-					took = append(took, time.Since(at))
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	busy = cores(b, func() {
-		tick(sessions, every, func(i, _ int, at time.Time) { queues[i] <- at })
-		for _, q := range queues {
-			close(q)
-		}
-		wg.Wait()
-	})
-	return took, busy
 }
 
 // BenchmarkRead reads 10,000 records of about 600 bytes: all, the last ten, and to own the journal.

@@ -211,7 +211,7 @@ func (b *backend) same(f File, name string) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return err == nil && os.SameFile(here, there), err
+	return err == nil && (here == there || os.SameFile(here, there)), err // the former in a backup
 }
 
 // Scan implements [journal.Backend]. Places are offsets.

@@ -291,6 +291,36 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// TestVerify: all journals are verified in order, damage to one ends nothing, and one that is deleted meanwhile is left out.
+func TestVerify(t *testing.T) {
+	dir := t.TempDir()
+	c := Open(dir, Options{})
+	defer c.Close()
+	for _, id := range []string{"d", "b", "c", "a", "e"} {
+		name := make1(t, c, dir, id, "0", "1")
+		if id == "b" {
+			data, err := os.ReadFile(name)
+			must(t, err)
+			must(t, os.WriteFile(name, bytes.Replace(data, []byte(`"0"`), []byte(`"X"`), 1), 0o600))
+		}
+	}
+	var got []string
+	must(t, c.Verify(t.Context(), func(id string, err error) error {
+		got = append(got, fmt.Sprint(id, " ", errors.As(err, new(*journal.DamageError))))
+		if id == "c" {
+			return c.Delete(t.Context(), "d")
+		}
+		return nil
+	}))
+	if want := []string{"a false", "b true", "c false", "e false"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	enough := errors.New("enough")
+	if err := c.Verify(t.Context(), func(string, error) error { return enough }); err != enough {
+		t.Error(err)
+	}
+}
+
 // FuzzLines has anything read and continued as a journal: nothing but errors comes of it, and what is added is there.
 func FuzzLines(f *testing.F) {
 	dir := f.TempDir()
