@@ -61,7 +61,6 @@ const (
 	Idle    = "idle"
 	Failed  = "failed"  // its last turn did
 	Stopped = "stopped" // its last turn was cancelled, or did not come to its end
-	Damaged = "damaged" // it can only be read, up to the damage
 )
 
 // A Session is one that a gateway keeps.
@@ -84,17 +83,13 @@ func session(info *acp.SessionInfo) Session {
 	s.Updated, _ = time.Parse(time.RFC3339, info.UpdatedAt)
 	var said struct {
 		Agent, State  string
-		Damaged       bool
 		Waiting, Here int
 	}
 	if !ownmeta.Read(info.Meta, &said) {
 		return s
 	}
 	s.Agent, s.State, s.Waiting, s.Here = said.Agent, said.State, max(said.Waiting, 0), max(said.Here, 0)
-	switch {
-	case said.Damaged:
-		s.State = Damaged
-	case s.Waiting > 0:
+	if s.Waiting > 0 {
 		s.State = Waiting
 	}
 	return s

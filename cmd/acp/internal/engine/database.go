@@ -18,10 +18,6 @@ type State struct {
 	// Node owns the session, or owned it last; it is empty if the session was released.
 	Node string
 	Head
-	// Damaged says why the session is marked as damaged; it is empty if it is not.
-	Damaged string
-	// DamagedAt is the record at which it is.
-	DamagedAt uint64
 }
 
 // A Batch is what one session appends in a transaction: all of it or nothing.
@@ -39,7 +35,7 @@ type Batch struct {
 
 // A Database stores what an [Engine] keeps. Its methods are safe for concurrent use. They do not
 // verify chains and know no witness. A method that writes repeats what failed for a reason that
-// passes, without doing it twice; only Append leaves an unknown outcome to the engine.
+// passes, without doing it twice; only Append leaves an unknown outcome to the engine. The data of a record is the line that it has in a journal.
 //
 // The errors of all methods wrap the sentinels of this package where one applies: [ErrNotFound],
 // [ErrDeleted], [ErrFull], [ErrReadOnly], [ErrCorrupt].
@@ -83,19 +79,17 @@ type Database interface {
 	ForgetNode(ctx context.Context, node string) (bool, error)
 	// Nodes returns up to n nodes that have described themselves, by name.
 	Nodes(ctx context.Context, n int) ([]Node, error)
-	// Claim gives a session to a node, with the next epoch. It fails with ErrLapsed, ErrOwned, or a
-	// *DamageError if the session is marked.
+	// Claim gives a session to a node, with the next epoch. It fails with ErrLapsed or ErrOwned.
 	Claim(ctx context.Context, session, node string, token int64) (State, error)
 	// Release gives up a session that has that epoch still.
 	Release(ctx context.Context, session string, epoch uint32) error
 
 	// Append commits all batches whose session has the epoch, the claim and the old head of the batch
-	// and is not marked as damaged, in one transaction, and reports which those were. After an error each
-	// batch may have been committed or not.
+	// in one transaction, and reports which those were. After an error each batch may have been committed or not.
 	Append(ctx context.Context, batches []Batch) ([]bool, error)
 	// Compact replaces, in one transaction, records by those of a batch: for each of them all from the number in
-	// froms up to its own. It reports whether the session has the epoch and the claim of the batch and is not
-	// marked; otherwise it does nothing. A call may be repeated.
+	// froms up to its own. It reports whether the session has the epoch and the claim of the batch; otherwise
+	// it does nothing. A call may be repeated.
 	Compact(ctx context.Context, b Batch, froms []uint64) (bool, error)
 	// Confirm returns the state of a session once it is certain that it stays: where a database
 	// has standbys, after everything up to it has reached one.
@@ -105,12 +99,6 @@ type Database interface {
 	// Records returns up to n records from a sequence number on, in order, and fewer when they have
 	// more than size bytes together, but at least one if there is one.
 	Records(ctx context.Context, key int64, from uint64, n, size int) ([]Record, error)
-	// MarkDamaged marks a session that has no mark, and reports whether the session exists.
-	MarkDamaged(ctx context.Context, session string, seq uint64, why string) (bool, error)
-
-	// Unmark removes the mark that st has, unless the session has another one by now.
-	Unmark(ctx context.Context, st State) error
-
 	// Close closes the database. It is called once. Methods that run meanwhile may fail, but not
 	// Append, during which it is not called.
 	Close() error

@@ -4,53 +4,65 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"hash/fnv"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 // Options of an Engine. The zero value has the defaults.
 type Options struct {
 	// LeaseTTL is how long a lease lasts by the clock of the database; 10 s if it is 0.
 	LeaseTTL time.Duration
-	// CommitTimeout is how long a commit may take until the engine asks for its outcome; 5 s if it
-	// is 0.
+	// CommitTimeout is how long a statement of the database may take; 5 s if it is 0.
 	CommitTimeout time.Duration
-	// Alarm is called when a session is found to be damaged, with a [*DamageError], and when the
-	// witness cannot be written, with an empty session. It is called on a goroutine that waits for
-	// it, concurrently, and without locks. Nil means that nobody is notified.
+	// Alarm is called when a session is found to be damaged, with a [*DamageError], when a session cannot be written, and,
+	// with an empty session, when what is only noted cannot be. It is called on a goroutine that waits for it, concurrently,
+	// and without locks. Nil means that nobody is notified.
 	Alarm func(session string, err error)
+	// Notice is called with what a person should know who begins to use the log, in one line: that sessions of an earlier version
+	// were taken over. Nil discards it.
+	Notice func(text string)
+	// Says returns what a record says about its session. Nil means that no record does.
+	Says func(*Record) Said
 }
 
-const (
-	readers      = 4 // chunks that are read from the database at the same time
-	maxFollowers = 10_000
-)
+// Said is what a record says about its session.
+type Said struct {
+	// State is that of the session from then on; "" leaves it.
+	State string
+	// Share is what somebody may do from then on, or nil.
+	Share *Share
+}
 
-// An Engine is a log of sessions in a database. Its methods are safe for concurrent use. It is made
-// by [New], or by Open of the packages below, and must be closed.
+// An Engine is a log of sessions: their records are in journals, and what is known of them otherwise in rows. Its methods are
+// safe for concurrent use. It is made by [New] or [Files], and must be closed.
 type Engine struct {
-	db    Database
-	o     Options
-	marks *marks
-	read  chan struct{} // a semaphore of readers
+	db       Database
+	files    *files // nil if the rows are what counts, not the records
+	journals *journal.Container
+	o        Options
+	marks    *marks
 
-	ctx  context.Context // ends when the engine is closed
-	stop context.CancelFunc
-	wg   sync.WaitGroup // of the writers
+	turns [64]chan struct{} // each holds a value while no session of some is claimed, or its row changed
 
 	mu     sync.Mutex
-	wake   sync.Cond // for the writers: something is ready, or the engine is closed
-	ready  []*Owned  // with something queued, in the order in which it was
 	owned  map[string]*Owned
-	topics map[string]*topic
-	count  int // of followers
+	told   map[string]string // what damage the alarm was raised for last
 	closed bool
 }
 
-// New returns an engine on a database and a witness, which it closes when it is closed.
+// New returns an engine on a database that several nodes share, and a witness. It closes them when it is closed.
 func New(db Database, w Witness, o Options) *Engine {
+	e := newEngine(db, w, o)
+	e.journals = journal.New(newBackend(db, e.o), e.options())
+	return e
+}
+
+// withDefaults returns options of which none is zero.
+func (o Options) withDefaults() Options {
 	if o.LeaseTTL <= 0 {
 		o.LeaseTTL = 10 * time.Second
 	}
@@ -60,22 +72,40 @@ func New(db Database, w Witness, o Options) *Engine {
 	if o.Alarm == nil {
 		o.Alarm = func(string, error) {}
 	}
-	e := &Engine{
-		db: db, o: o, read: make(chan struct{}, readers),
-		owned: map[string]*Owned{}, topics: map[string]*topic{},
+	if o.Says == nil {
+		o.Says = func(*Record) Said { return Said{} }
 	}
-	e.wake.L = &e.mu
-	e.ctx, e.stop = context.WithCancel(context.Background())
+	return o
+}
+
+func newEngine(db Database, w Witness, o Options) *Engine {
+	o = o.withDefaults()
+	e := &Engine{db: db, o: o, owned: map[string]*Owned{}, told: map[string]string{}}
+	for i := range e.turns {
+		e.turns[i] = make(chan struct{}, 1)
+		e.turns[i] <- struct{}{}
+	}
 	e.marks = newMarks(w, o.Alarm)
-	for range max(db.Writers(), 1) {
-		e.wg.Go(e.write)
-	}
 	return e
 }
 
-// Close ends the engine: what waits to be appended fails with [ErrClosed], commits under way are
-// waited for, up to their timeout, followers end with ErrClosed, and the database and the witness are
-// closed. Sessions and leases are kept until the leases lapse. The second call does nothing.
+// options are those of the journals.
+func (e *Engine) options() journal.Options {
+	return journal.Options{
+		Trouble: func(session string, err error) {
+			if err != nil {
+				e.o.Alarm(session, known(err))
+			}
+		},
+		Witness: func(ctx context.Context, session string) (Head, bool) {
+			h, err := e.marks.seen(ctx, session)
+			return h, err == nil && h.Seq > 0
+		},
+	}
+}
+
+// Close ends the engine: what waits to be appended is tried once more, for five seconds at most, followers end with
+// [ErrClosed], and the database and the witness are closed. Leases are kept until they lapse. The second call does nothing.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	if e.closed {
@@ -83,74 +113,51 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
-	var owned []*Owned
-	for _, o := range e.owned {
-		owned = append(owned, o)
-	}
-	topics := slices.Collect(maps.Values(e.topics))
-	e.wake.Broadcast()
+	owned := e.owned
+	e.owned = map[string]*Owned{}
 	e.mu.Unlock()
-
-	e.stop()
+	err := e.journals.Close()
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
 	for _, o := range owned {
-		o.end(ErrClosed)
+		if o.w.Release(ended) == nil && errors.Is(o.w.Err(), ErrReleased) { // otherwise the index may lack something
+			o.noteSize(context.Background())
+		}
 	}
-	for _, t := range topics {
-		t.fail(ErrClosed)
-	}
-	e.wg.Wait()
-	return errors.Join(e.marks.close(), e.db.Close())
+	return errors.Join(err, e.marks.close(), e.db.Close())
 }
 
-// drop ends the handle of a session and its followers.
-func (e *Engine) drop(id string, why error) {
+// owner returns the handle of a session that this process owns, or nil.
+func (e *Engine) owner(id string) *Owned {
 	e.mu.Lock()
-	o := e.owned[id]
-	delete(e.owned, id)
-	t := e.topics[id]
-	e.mu.Unlock()
-	if o != nil {
-		o.end(why)
-	}
-	if t != nil {
-		t.fail(why)
+	defer e.mu.Unlock()
+	return e.owned[id]
+}
+
+// lock keeps others in this process from claiming a session, or changing its row, until unlock is called.
+func (e *Engine) lock(ctx context.Context, id string) (unlock func(), err error) {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // never fails
+	turn := e.turns[h.Sum32()%uint32(len(e.turns))]
+	select {
+	case <-turn:
+		return func() { turn <- struct{}{} }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
-// damaged marks a session as damaged, ends its handle and its followers, raises the alarm and returns the error that
-// says so. If the session was deleted meanwhile, nothing is damaged, and the error is ErrDeleted. Nor is it if records
-// are only missing where it was looked, with the error ErrStale, or if that cannot be found out now.
-func (e *Engine) damaged(ctx context.Context, id string, seq uint64, why error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.o.CommitTimeout)
-	defer cancel()
-	if errors.Is(why, ErrLost) {
-		// It may have been read from a server that was the primary before another one. A write tells.
-		switch st, err := e.db.Confirm(ctx, id); {
-		case errors.Is(err, ErrNotFound):
-			return ErrDeleted
-		case err == nil && st.Seq >= seq:
-			return fmt.Errorf("session %q: %w", id, ErrStale)
-		case err != nil && !isCorrupt(err):
-			return fmt.Errorf("session %q may have lost records: %w", id, err)
-		}
+// known makes an error of the disk wrap a sentinel of this package where one applies.
+func known(err error) error {
+	switch {
+	case errors.Is(err, ErrFull), errors.Is(err, ErrReadOnly):
+	case errors.Is(err, syscall.ENOSPC), isDiskFull(err):
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
-	bad := &DamageError{Session: id, Seq: seq, Err: why}
-	// That the mark cannot be written, perhaps because of the same damage, must not hide it.
-	if there, err := e.db.MarkDamaged(ctx, id, seq, why.Error()); err == nil && !there {
-		return ErrDeleted
+	if owned := (*journal.OwnedError)(nil); errors.As(err, &owned) && !errors.Is(err, ErrOwned) {
+		return fmt.Errorf("%w: %w", ErrOwned, err)
 	}
-	e.drop(id, bad)
-	e.o.Alarm(id, bad)
-	return bad
-}
-
-// MarkedError returns the error for a session that a database has marked as damaged.
-func MarkedError(st State) error {
-	why := errors.New(st.Damaged)
-	for _, known := range []error{ErrLost, ErrChain, ErrCorrupt} {
-		if st.Damaged == known.Error() {
-			why = known // so that errors.Is finds it after a restart, too
-		}
-	}
-	return &DamageError{Session: st.Session, Seq: st.DamagedAt, Err: why}
+	return err
 }

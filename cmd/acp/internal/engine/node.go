@@ -25,7 +25,10 @@ func (l *Lease) Describe(ctx context.Context, info json.RawMessage) error {
 	if err := checkJSON("node", info); err != nil {
 		return err
 	}
-	if err := l.e.db.DescribeNode(ctx, l.node, l.token, info); err != nil {
+	if l.db == nil {
+		return nil
+	}
+	if err := l.db.DescribeNode(ctx, l.node, l.token, info); err != nil {
 		return fmt.Errorf("describe node %q: %w", l.node, err)
 	}
 	return nil
@@ -52,26 +55,4 @@ func (e *Engine) ForgetNode(ctx context.Context, name string) error {
 		return fmt.Errorf("forget node %q: %w", name, err)
 	}
 	return nil
-}
-
-// Owner returns the node that owns a session, or owned it last, and its epoch. The name is empty if the session was
-// released or has never been claimed.
-func (e *Engine) Owner(ctx context.Context, session string) (node string, epoch uint32, err error) {
-	st, err := e.db.State(ctx, session)
-	if err != nil {
-		return "", 0, fmt.Errorf("owner of session %q: %w", session, err)
-	}
-	return st.Node, st.Epoch, nil
-}
-
-// Publish gives records that another node has committed to those who follow the session here. Records
-// that are not the next ones make them read the log.
-func (e *Engine) Publish(session string, records []Record) { e.publish(session, records) }
-
-// Missed makes those who follow a session read the log, because records may have been committed by another node
-// that were not published.
-func (e *Engine) Missed(session string) {
-	if t := e.topic(session); t != nil {
-		t.miss()
-	}
 }

@@ -2,268 +2,359 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"io/fs"
 	"sync"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
-// maxWaiting bounds how many bytes of a session wait to be committed.
-const maxWaiting = 1 << 20
-
-// An Owned is a session that this process owns, made by [Engine.Claim]. Its methods are safe for
-// concurrent use. It needs no closing: a handle that was fenced, released or whose session was
-// deleted only returns errors.
+// An Owned is a session that this process owns, made by [Engine.Claim]. Its methods are safe for concurrent use. A handle that
+// was fenced, released or whose session was deleted only returns errors.
 type Owned struct {
-	e     *Engine
-	id    string
-	key   int64
-	epoch uint32
-	claim int64
-	door  chan struct{} // holds a value while nobody waits for room: callers are let in one by one
+	e  *Engine
+	id string
+	w  *journal.Writer
+	// unsized stands in the index for the size of the journal while this owner has it: it is negative, and of no other owner.
+	unsized int64
 
-	mu      sync.Mutex
-	head    Head // acknowledged
-	queue   []*call
-	waiting int           // bytes in queue
-	room    chan struct{} // closed when queue got shorter; nil if nobody waits
-	busy    bool          // in Engine.ready, or being committed
-	latest  time.Time     // of the records that got their time from this process
-	err     error         // why the handle has ended
+	order  sync.Mutex // held while something gets its place in the log
+	latest time.Time  // of the records that got their time from this process
+	row    Session    // as of what was appended last; only if rows are made of records
+
+	mu     sync.Mutex
+	fenced bool // by a claim in this process
+
+	indexing sync.Mutex        // held while the index is written
+	now      Session           // as of what is kept, and the roles of users; only if rows are made of records
+	shares   map[string]string //
+	stale    bool              // the index is behind that
+	again    *time.Timer       // until it is tried again; nil at first
 }
 
-// A call is one Append.
-type call struct {
-	recs  []Record
-	now   []int  // those that get the time of now
-	state string // of the session with them; "" leaves it
-	size  int
-	done  chan struct{} // closed when recs are committed, or err is set
-	err   error
+// Claim makes the node of a lease the owner of a session, with a new epoch, which fences the owner before it, and returns the
+// handle to append with. It fails with [ErrOwned] while another owner is there, with [ErrLapsed] if the lease has lapsed, and
+// with [ErrNotFound]. A session that this process owns already can be claimed again: the earlier handle is fenced. Damage
+// prevents nobody from owning a session: the alarm is raised, and what can be read counts.
+func (e *Engine) Claim(ctx context.Context, session string, l *Lease) (*Owned, error) {
+	if l.lapsed() {
+		return nil, fmt.Errorf("claim session %q: node %q: %w", session, l.node, ErrLapsed)
+	}
+	unlock, err := e.lock(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	o := &Owned{e: e, id: session, unsized: -1 - newToken()}
+	f := newFold(session, e.o.Says)
+	for {
+		old := e.owner(session)
+		w, err := e.journals.Own(withLease(ctx, l), session, f.apply)
+		if err == nil {
+			o.w = w
+			break
+		}
+		if owned := (*journal.OwnedError)(nil); old == nil || !errors.As(err, &owned) {
+			return nil, fmt.Errorf("claim session %q: %w", session, e.damaged(ctx, session, err))
+		}
+		if err := old.fence(ctx); err != nil {
+			return nil, fmt.Errorf("claim session %q: %w", session, err)
+		}
+		f = newFold(session, e.o.Says)
+	}
+	if d := o.w.Damage(); d != nil {
+		if err := e.damaged(ctx, session, d); !errors.As(err, new(*DamageError)) {
+			return nil, errors.Join(fmt.Errorf("claim session %q: %w", session, err), o.giveUp(ctx))
+		}
+	}
+	if err := o.index(ctx, f); err != nil {
+		return nil, errors.Join(fmt.Errorf("claim session %q: %w", session, err), o.giveUp(ctx))
+	}
+	e.mu.Lock()
+	closed := e.closed
+	if !closed {
+		e.owned[session] = o
+	}
+	e.mu.Unlock()
+	if closed {
+		return nil, errors.Join(ErrClosed, o.giveUp(ctx))
+	}
+	return o, nil
 }
 
-func newOwned(e *Engine, st State) *Owned {
-	o := &Owned{e: e, id: st.Session, key: st.Key, epoch: st.Epoch, claim: st.Claim, head: st.Head, door: make(chan struct{}, 1)}
-	o.door <- struct{}{}
-	return o
+// index sees to it that the index has what the records say.
+func (o *Owned) index(ctx context.Context, f *fold) error {
+	x := o.e.files
+	if x == nil {
+		return nil
+	}
+	if d := o.w.Damage(); d != nil && len(d.Lost) > 0 {
+		var err error
+		if f, err = o.e.mended(ctx, d); err != nil {
+			return err
+		}
+	}
+	s, _, err := x.made(f)
+	if err != nil {
+		return err
+	}
+	s.Head = o.w.Head()
+	o.indexing.Lock()
+	defer o.indexing.Unlock()
+	o.now, o.row, o.shares = s, s, f.shares
+	if o.put(); !o.stale {
+		if now, err := x.db.Session(ctx, o.id); err == nil {
+			o.now, o.row = now, now
+		}
+	}
+	if _, gone := x.size(o.id); errors.Is(gone, fs.ErrNotExist) || errors.Is(o.w.Err(), ErrDeleted) { // meanwhile, and then the row came back
+		if _, err := x.db.DeleteSession(ctx, o.id); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		return ErrDeleted
+	}
+	return nil
+}
+
+// fence ends a handle in whose place another one comes.
+func (o *Owned) fence(ctx context.Context) error {
+	o.mu.Lock()
+	o.fenced = true
+	o.mu.Unlock()
+	return o.giveUp(ctx)
+}
+
+// giveUp is Release for a caller that is not done if ctx is.
+func (o *Owned) giveUp(ctx context.Context) error {
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.e.o.CommitTimeout)
+	defer cancel()
+	return o.Release(bound)
 }
 
 // Session returns the id of the session.
 func (o *Owned) Session() string { return o.id }
 
 // Epoch returns the epoch of this claim.
-func (o *Owned) Epoch() uint32 { return o.epoch }
+func (o *Owned) Epoch() uint32 { return o.w.Epoch() }
 
-// Head returns the last record that was acknowledged.
-func (o *Owned) Head() Head {
+// Head returns the last record that is kept.
+func (o *Owned) Head() Head { return o.w.Head() }
+
+// Damage returns what of the log was damaged when it was claimed, or nil.
+func (o *Owned) Damage() *DamageError { return o.w.Damage() }
+
+// Add adds records at the end of the log, and returns before they are kept: all of them, or none. Of each only At, Kind and Data
+// are used. Without a time it gets that of now, and none that is before the time which a record before it has got so from this
+// handle. kept is called with the records as the journal has them, once they are kept, or with an error if they never will be,
+// as [journal.Writer.Append] does. Calls of one session keep their order.
+//
+// What cannot be written is tried again until it is, or the session is released; the alarm is raised meanwhile. [ErrFenced],
+// [ErrReleased] and [ErrDeleted] are final; [journal.ErrBehind] says that too much waits. At most 256 records of 16 MiB together
+// are accepted; more fail with [ErrInvalid]. If Add fails kept is not called.
+func (o *Owned) Add(records []Record, kept func(all []Record, err error)) error {
+	if len(records) == 0 {
+		kept(nil, nil)
+		return nil
+	}
+	err := checkRecords(records)
+	if err == nil {
+		var said []Said
+		var then Session
+		err = o.add(func(row Session) (_ Session, drafts []journal.Draft, err error) {
+			drafts = o.drafts(records)
+			then, said = o.says(row, drafts)
+			return then, drafts, nil
+		}, func(all []*Record) {
+			if len(said) > 0 {
+				o.noted(then, said, all[len(all)-1])
+			}
+		}, func(all []Record, err error) { kept(all, o.appending(err)) })
+	}
+	return o.appending(err)
+}
+
+// appending says what has failed.
+func (o *Owned) appending(err error) error {
+	if err == nil {
+		return nil
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.head
+	if o.fenced && errors.Is(err, ErrReleased) {
+		err = ErrFenced
+	}
+	return fmt.Errorf("append to session %q: %w", o.id, known(err))
 }
 
-// Append adds records at the end of the log and returns them, with the fields that the engine sets,
-// after they were committed: all of them, or none. Of each only Time, Kind and Data are used. Without a Time it gets that
-// of now, and none that is before the time which a record before it has got so from this handle.
-// Calls of one session are committed in the order in which they were let in, together with those of
-// other sessions. While 1 MiB of a session waits, Append waits.
-//
-// If ctx ends before the commit has begun, nothing is written. If it ends later, the error wraps
-// [ErrUnknown]. An append that failed for a reason that passes, such as [ErrFull], may be repeated.
-// [ErrFenced], [ErrReleased], [ErrDeleted] and a [*DamageError] are final. At most 256 records of 16
-// MiB together are accepted; more fail with [ErrInvalid].
+// Append is [Owned.Add] for a caller that waits. While too much waits to be kept, so does Append. If ctx ends before the records
+// are kept, the error wraps [ErrUnknown].
 func (o *Owned) Append(ctx context.Context, records ...Record) ([]Record, error) {
-	return o.AppendState(ctx, "", records...)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return o.wait(ctx, func(kept func([]Record, error)) error { return o.Add(records, kept) })
 }
 
-// checkKinds refuses kinds that are the engine's own.
-func checkKinds(records []Record) error {
+// checkRecords refuses more than one append may have.
+func checkRecords(records []Record) error {
+	if len(records) > MaxRecords {
+		return fmt.Errorf("%w: %d records in one append, at most %d", ErrInvalid, len(records), MaxRecords)
+	}
+	size := 0
 	for i := range records {
-		if strings.HasPrefix(records[i].Kind, gapPrefix) {
-			return fmt.Errorf("%w: the kind %q is the engine's own", ErrInvalid, records[i].Kind)
+		if size += len(records[i].Data); size > MaxData {
+			return fmt.Errorf("%w: more than %d bytes in one append", ErrInvalid, MaxData)
 		}
 	}
 	return nil
 }
 
-// AppendState is Append, and sets the state of the session with the same commit. Without records it does nothing.
-func (o *Owned) AppendState(ctx context.Context, state string, records ...Record) ([]Record, error) {
-	if err := checkText("state", state, MaxText); err != nil {
-		return nil, err
+// drafts returns what becomes records, in the order of the log.
+func (o *Owned) drafts(records []Record) []journal.Draft {
+	drafts := make([]journal.Draft, len(records))
+	now := time.Now()
+	if now.Before(o.latest) {
+		now = o.latest
 	}
-	if err := checkKinds(records); err != nil {
-		return nil, err
+	for i, r := range records {
+		if drafts[i] = (journal.Draft{Kind: r.Kind, At: r.At, Data: r.Data}); r.At.IsZero() {
+			drafts[i].At, o.latest = now, now
+		}
 	}
-	return o.append(ctx, state, records)
+	return drafts
 }
 
-// append is Append for all kinds.
-func (o *Owned) append(ctx context.Context, state string, records []Record) ([]Record, error) {
-	recs, size, err := prepareRecords(records)
-	if err == nil {
-		err = ctx.Err()
+// says returns the row of a session after records, and what they say; nothing if they say nothing, or rows are not made of records.
+func (o *Owned) says(row Session, drafts []journal.Draft) (Session, []Said) {
+	if o.e.files == nil {
+		return row, nil
 	}
-	if err != nil || len(recs) == 0 {
-		return nil, err
-	}
-	c := &call{recs: recs, state: state, size: size, done: make(chan struct{})}
-	for i := range records {
-		if records[i].Time.IsZero() {
-			c.now = append(c.now, i)
+	var all []Said
+	for _, d := range drafts {
+		said := o.e.o.Says(&Record{Kind: d.Kind, At: d.At, Data: d.Data})
+		if said.State != "" {
+			row.State, row.Updated, row.Version = said.State, time.Unix(0, d.At.UnixNano()).UTC(), row.Version+1
+		}
+		if said != (Said{}) {
+			all = append(all, said)
 		}
 	}
-	if err := o.enqueue(ctx, c); err != nil {
-		return nil, fmt.Errorf("append to session %q: %w", o.id, err)
-	}
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		if o.withdraw(c) {
-			return nil, fmt.Errorf("append to session %q: %w", o.id, ctx.Err())
-		}
-		select {
-		case <-c.done: // it has ended after all
-		default:
-			return nil, fmt.Errorf("append to session %q: %w: %w", o.id, ErrUnknown, ctx.Err())
-		}
-	}
-	if c.err != nil {
-		return nil, fmt.Errorf("append to session %q: %w", o.id, c.err)
-	}
-	return c.recs, nil
+	return row, all
 }
 
-// enqueue waits for room and queues a call. A call that is larger than what may wait is let in when
-// nothing else waits.
-func (o *Owned) enqueue(ctx context.Context, c *call) error {
-	select {
-	case <-o.door:
-		defer func() { o.door <- struct{}{} }()
-	case <-ctx.Done():
-		return ctx.Err()
+// keep appends what draw makes of the row, and waits until it is kept. draw is called again if it has to wait for room; if it
+// makes no drafts, nothing is appended. then is called before those who wait learn of it.
+func (o *Owned) keep(ctx context.Context, draw func(row Session) (Session, []journal.Draft, error), then func([]*Record)) ([]Record, error) {
+	all, err := o.wait(ctx, func(kept func([]Record, error)) error { return o.add(draw, then, kept) })
+	return all, known(err)
+}
+
+// wait calls add until there is room, and waits until it calls kept.
+func (o *Owned) wait(ctx context.Context, add func(kept func([]Record, error)) error) ([]Record, error) {
+	type outcome struct {
+		kept []Record
+		err  error
 	}
+	done := make(chan outcome, 1)
 	for {
-		o.mu.Lock()
-		switch {
-		case o.err != nil:
-			defer o.mu.Unlock()
-			return o.err
-		case o.waiting > 0 && o.waiting+c.size > maxWaiting:
-			room := make(chan struct{})
-			o.room = room
-			o.mu.Unlock()
-			select {
-			case <-room:
-				continue
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		for _, i := range c.now { // others were let in meanwhile, whose time was taken later
-			if r := &c.recs[i]; r.Time.Before(o.latest) {
-				r.Time = o.latest
-			} else {
-				o.latest = r.Time
-			}
-		}
-		o.queue = append(o.queue, c)
-		o.waiting += c.size
-		first := !o.busy
-		o.busy = true
-		o.mu.Unlock()
-		if first {
-			o.e.push(o)
-		}
-		return nil
-	}
-}
-
-// roomLocked wakes the caller that waits for room.
-func (o *Owned) roomLocked() {
-	if o.room != nil {
-		close(o.room)
-		o.room = nil
-	}
-}
-
-// withdraw takes a call out of the queue, and reports whether it was there.
-func (o *Owned) withdraw(c *call) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for i, q := range o.queue {
-		if q == c {
-			o.queue = append(o.queue[:i], o.queue[i+1:]...)
-			o.waiting -= c.size
-			o.roomLocked()
-			return true
-		}
-	}
-	return false
-}
-
-// take removes calls from the queue that have up to n records and size bytes together: the first one
-// at any size if first is set.
-func (o *Owned) take(n, size int, first bool) (calls []*call) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for len(o.queue) > 0 {
-		c := o.queue[0]
-		if len(c.recs) > n || c.size > size && !(first && len(calls) == 0) {
+		err := add(func(kept []Record, err error) { done <- outcome{kept, err} })
+		if err == nil {
 			break
 		}
-		n, size = n-len(c.recs), size-c.size
-		o.queue[0] = nil
-		o.queue = o.queue[1:]
-		o.waiting -= c.size
-		calls = append(calls, c)
+		if errors.Is(err, journal.ErrBehind) {
+			err = o.w.Room(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	o.roomLocked()
-	return calls
-}
-
-// idle reports whether nothing is queued; then the session is not ready any more.
-func (o *Owned) idle() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.busy = len(o.queue) > 0
-	return !o.busy
-}
-
-// settled ends a commit: the session is ready again if something is queued.
-func (o *Owned) settled() {
-	if !o.idle() {
-		o.e.push(o)
+	select {
+	case end := <-done:
+		return end.kept, end.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("session %q: %w: %w", o.id, ErrUnknown, ctx.Err())
 	}
 }
 
-// end makes the handle fail with err from now on. What is being committed is not touched.
-func (o *Owned) end(err error) {
-	o.mu.Lock()
-	if o.err == nil {
-		o.err = err
+// add appends what draw makes of the row.
+func (o *Owned) add(draw func(row Session) (Session, []journal.Draft, error), then func([]*Record), done func([]Record, error)) error {
+	kept := func(all []*Record, err error) {
+		if err != nil {
+			done(nil, err)
+			return
+		}
+		last := all[len(all)-1]
+		o.e.marks.note(o.id, Head{Seq: last.Seq, Hash: last.Hash})
+		then(all)
+		recs := make([]Record, len(all))
+		for i, r := range all {
+			recs[i] = *r
+		}
+		done(recs, nil)
 	}
-	queue := o.queue
-	o.queue, o.waiting = nil, 0
-	o.roomLocked()
-	err = o.err
-	o.mu.Unlock()
-	for _, c := range queue {
-		c.err = err
-		close(c.done)
+	o.order.Lock()
+	row, drafts, err := draw(o.row)
+	if err == nil {
+		err = o.w.Append(drafts, kept)
 	}
+	if err == nil {
+		o.row = row
+	}
+	o.order.Unlock()
+	if err == nil && len(drafts) == 0 {
+		done(nil, nil)
+	}
+	return err
 }
 
-// Release gives the session up, so that any node may claim it. What waits to be appended fails with
-// [ErrReleased]; a commit that is under way still ends. It is not an error if the session has another
-// owner already.
+// Compact replaces records, of which there may be 10,000, by gaps, which must be in order, before the end of the log and where
+// no gap is yet: see [journal.Writer.Compact]. Those that say something of the session must stay: of kind
+// [journal.KindSession], and those of which Options.Says does.
+func (o *Owned) Compact(ctx context.Context, gaps []Gap) error {
+	if len(gaps) == 0 {
+		return nil
+	}
+	if err := o.w.Compact(ctx, gaps...); err != nil {
+		return fmt.Errorf("compact session %q: %w", o.id, known(err))
+	}
+	return nil
+}
+
+// Release gives the session up, so that any node may claim it. What waits to be appended is tried once more. It is not an error
+// if the session has another owner already, or is deleted.
 func (o *Owned) Release(ctx context.Context) error {
-	o.end(ErrReleased)
+	o.putAgain()
+	err := o.w.Release(ctx)
 	o.e.mu.Lock()
 	if o.e.owned[o.id] == o {
 		delete(o.e.owned, o.id)
 	}
 	o.e.mu.Unlock()
-	if err := o.e.db.Release(ctx, o.id, o.epoch); err != nil {
-		return fmt.Errorf("release session %q: %w", o.id, err)
+	if why := o.w.Err(); errors.Is(why, ErrFenced) || errors.Is(why, ErrDeleted) {
+		return nil // who has appended what was given up knows
 	}
+	if err != nil {
+		return fmt.Errorf("release session %q: %w", o.id, known(err))
+	}
+	o.noteSize(ctx)
 	return nil
+}
+
+// noteSize notes how large the journal is that the index has.
+func (o *Owned) noteSize(ctx context.Context) {
+	x := o.e.files
+	if x == nil {
+		return
+	}
+	o.indexing.Lock()
+	defer o.indexing.Unlock()
+	if o.again != nil {
+		o.again.Stop()
+	}
+	size, err := x.size(o.id)
+	if err == nil && !o.stale {
+		_ = x.db.PutSize(ctx, o.id, o.unsized, size) // or it is read again
+	}
 }

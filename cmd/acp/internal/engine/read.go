@@ -4,259 +4,162 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 )
 
-const (
-	chunkRecords = 500
-	chunkBytes   = 4 << 20
-)
-
-// Head returns the end of the log of a session, after comparing it with the witness. It fails with
-// [ErrNotFound] or a [*DamageError].
-func (e *Engine) Head(ctx context.Context, session string) (Head, error) {
-	st, seen, err := e.state(ctx, session)
-	if err == nil && st.Damaged != "" {
-		err = MarkedError(st)
-	}
-	if err == nil && st.Seq < seen.Seq {
-		err = e.damaged(ctx, session, seen.Seq, ErrLost)
-	}
-	if err != nil {
-		return Head{}, fmt.Errorf("head of session %q: %w", session, err)
-	}
-	return st.Head, nil
-}
-
-// state returns the state of a session and what the witness had seen of it before.
-func (e *Engine) state(ctx context.Context, session string) (State, Head, error) {
-	// The witness first: what is acknowledged in between is then only ahead of it.
-	seen, err := e.marks.seen(ctx, session)
-	if err != nil {
-		return State{}, Head{}, fmt.Errorf("witness: %w", err)
-	}
-	st, err := e.db.State(ctx, session)
-	if isCorrupt(err) {
-		err = e.damaged(ctx, session, 0, ErrCorrupt)
-	}
-	return st, seen, err
-}
-
-// Read calls yield with the records of a session that follow a sequence number, in order, up to those
-// that were acknowledged when it was called. It verifies each: that it has the next number, and that its
-// hash continues the chain. At the end it compares the last one with the head of the log and with the
-// witness.
-//
-// Damage ends it with a [*DamageError], after the records before it. A session that is marked is read
-// as far as it is whole, and then ends with a DamageError, too. An error of yield ends it and is
-// returned as it is. It fails with [ErrBeyond] if after is behind the end, with [ErrCompacted] if it is
-// inside of what was compacted, and with [ErrNotFound].
-//
-// Records are read in chunks of up to 500, a few chunks at a time in the whole process; no resource of
-// the database is held while yield runs.
+// Read calls yield with the records of a session that follow a position, in order, up to those that are kept when it is
+// called: see [journal.Container.Read]. Damaged ones are left out; then it returns a [*DamageError] in the end. It fails with
+// [ErrStale] if a server of the database has answered that is behind.
 func (e *Engine) Read(ctx context.Context, session string, after uint64, yield func(Record) error) error {
 	var foreign error
-	_, err := e.readFrom(ctx, session, after, func(r Record) bool {
-		foreign = yield(r)
-		return foreign == nil
-	})
-	switch {
-	case foreign != nil:
+	err := e.journals.Read(ctx, session, after, func(r *Record) error {
+		foreign = yield(*r)
 		return foreign
-	case err != nil:
-		return fmt.Errorf("read session %q: %w", session, err)
+	})
+	if foreign != nil {
+		return foreign
 	}
-	return nil
+	return e.damaged(ctx, session, err)
 }
 
-// A reading is a pass over a log.
-type reading struct {
-	e     *Engine
-	st    State
-	seen  Head
-	limit uint64   // the last record that is read
-	at    Head     // the last record that was read
-	began uint64   // after which record
-	raw   bool     // gaps are yielded as they are stored
-	gaps  []sealed // that were met, and that no record has vouched for yet
-	again bool     // it looks whether what was found by another pass is damage
+// Fold is Read for a caller that makes the best of what can be read: damage is no error.
+func (e *Engine) Fold(ctx context.Context, session string, after uint64, yield func(Record) error) error {
+	err := e.Read(ctx, session, after, yield)
+	if errors.As(err, new(*DamageError)) {
+		return nil
+	}
+	return err
 }
 
-// readFrom is Read, which also returns the last record that was read or skipped.
-func (e *Engine) readFrom(ctx context.Context, session string, after uint64, yield func(Record) bool) (uint64, error) {
-	st, seen, err := e.state(ctx, session)
-	if err != nil {
-		return after, err
+// damaged raises the alarm for damage that it was not raised for, unless records are only missing where it was looked.
+func (e *Engine) damaged(ctx context.Context, session string, err error) error {
+	damage := (*DamageError)(nil)
+	if !errors.As(err, &damage) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if err != nil && e.closed && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+			return fmt.Errorf("%w: %w", ErrClosed, err) // the database was closed in the middle
+		}
+		return known(err)
 	}
-	r, err := e.reading(ctx, st, seen, after)
-	if err != nil {
-		return after, err
+	if damage.Missing > 0 && e.files == nil {
+		// It may have been read from a server that was the primary before another one. A write tells.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.o.CommitTimeout)
+		defer cancel()
+		seen, err := e.marks.seen(ctx, session)
+		if err == nil {
+			var st State
+			if st, err = e.db.Confirm(ctx, session); err == nil && st.Seq >= seen.Seq {
+				return fmt.Errorf("session %q: %w", session, ErrStale)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("session %q may have lost records: %w", session, err)
+		}
 	}
-	err = r.run(ctx, yield)
-	return r.at.Seq, err
-}
-
-// reading begins a pass after a record.
-func (e *Engine) reading(ctx context.Context, st State, seen Head, after uint64) (*reading, error) {
-	r := &reading{e: e, st: st, seen: seen, limit: st.Seq, at: Head{Seq: after}, began: after}
 	e.mu.Lock()
-	o := e.owned[st.Session]
+	said := damage.Summary()
+	news := e.told[session] != said
+	if len(e.told) >= maxTold {
+		clear(e.told)
+	}
+	e.told[session] = said
 	e.mu.Unlock()
-	if o != nil && o.epoch == st.Epoch && o.claim == st.Claim {
-		// What the owner here has not acknowledged may be on no standby, and vanish.
-		r.limit = min(r.limit, o.Head().Seq)
+	if news {
+		e.o.Alarm(session, damage)
 	}
-	if after > r.limit {
-		if seen.Seq > st.Seq {
-			return nil, e.damaged(ctx, st.Session, seen.Seq, ErrLost)
-		}
-		return nil, fmt.Errorf("%w: record %d, the last one is %d", ErrBeyond, after, r.limit)
-	}
-	return r, nil
+	return damage
 }
 
-// Anchor returns the last position up to at from which a session can be read: at itself, or, where that is inside of
-// what was compacted, what is before it. It verifies nothing, and reads one record. It fails with [ErrNotFound].
+// maxTold bounds the sessions of which it is known what alarm was raised last: then all may be raised once more.
+const maxTold = 10_000
+
+// Follow returns the records of a session that follow a position, and then each as soon as it is kept: see
+// [journal.Container.Follow]. A [*DamageError] comes once, and what follows comes after it; every other error is the last
+// thing that is returned. What another node keeps comes when it was published, or a moment later.
+func (e *Engine) Follow(ctx context.Context, session string, after uint64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for r, err := range e.journals.Follow(ctx, session, after) {
+			if err != nil {
+				r = &Record{}
+				err = e.damaged(ctx, session, err)
+			}
+			if !yield(*r, err) || err != nil && !errors.As(err, new(*DamageError)) {
+				return
+			}
+		}
+	}
+}
+
+// Head returns the end of the log of a session, which it does not verify. It fails with [ErrNotFound].
+func (e *Engine) Head(ctx context.Context, session string) (Head, error) {
+	if e.files == nil && e.owner(session) == nil {
+		st, err := e.db.State(ctx, session)
+		return st.Head, err
+	}
+	h, err := e.journals.Head(ctx, session)
+	return h, known(err)
+}
+
+// Anchor returns the last position up to at from which a session can be read: see [journal.Container.Anchor].
 func (e *Engine) Anchor(ctx context.Context, session string, at uint64) (uint64, error) {
-	if at == 0 {
-		return 0, nil
-	}
-	st, _, err := e.state(ctx, session)
-	var recs []Record
-	if err == nil {
-		recs, err = e.fetch(ctx, st.Key, at, 1)
-	}
-	switch {
-	case isCorrupt(err): // for the one who reads
-		return at, nil
-	case err != nil:
-		return 0, fmt.Errorf("session %q: %w", session, err)
-	case len(recs) == 1 && recs[0].Seq > at && recs[0].isGap():
-		if first, ok := recs[0].gapFrom(); ok && first <= at {
-			return first - 1, nil
-		}
-	}
-	return at, nil
+	return e.journals.Anchor(ctx, session, at)
 }
 
-// Verify reads the whole log of a session, as [Engine.Read] does, and fails as that does, but ignores that
-// the session is marked as damaged: if the log is whole after all, because somebody has repaired the
-// database, the mark is removed, and the session can be claimed again. Records that are lost stay lost: a
-// log that ends before what the witness has seen is not whole.
+// Publish gives records that another node has committed to those who follow the session here. Records
+// that are not the next ones make them read the log.
+func (e *Engine) Publish(session string, records []Record) {
+	all := make([]*Record, len(records))
+	for i := range records {
+		all[i] = &records[i]
+	}
+	e.journals.Publish(session, all)
+}
+
+// Missed makes those who follow a session read the log, because records may have been committed by another node
+// that were not published.
+func (e *Engine) Missed(session string) { e.journals.Missed(session) }
+
+// Verify reads the whole log of a session, and fails with a [*DamageError] if it is not whole.
 func (e *Engine) Verify(ctx context.Context, session string) error {
-	st, seen, err := e.state(ctx, session)
-	if err == nil {
-		was := st
-		st.Damaged = ""
-		var r *reading
-		if r, err = e.reading(ctx, st, seen, 0); err == nil {
-			err = r.run(ctx, func(Record) bool { return true })
-		}
-		if err == nil && was.Damaged != "" {
-			err = e.db.Unmark(ctx, was)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("verify session %q: %w", session, err)
-	}
-	return nil
+	return e.Read(ctx, session, 0, func(Record) error { return nil })
 }
 
-// run reads to the limit, then checks the end.
-func (r *reading) run(ctx context.Context, yield func(Record) bool) error {
-	n := chunkRecords
-	anchored := r.at.Seq == 0
-	for !anchored || r.at.Seq < r.limit {
-		from := r.at.Seq + 1
-		if !anchored {
-			from-- // its hash is where the chain begins
-		}
-		recs, err := r.e.fetch(ctx, r.st.Key, from, int(min(uint64(n), r.limit-from+1)))
-		switch {
-		case isCorrupt(err):
-			return r.bad(ctx, from, ErrCorrupt)
-		case err != nil:
-			return err
-		case len(recs) == 0:
-			return r.bad(ctx, from, ErrChain)
-		}
-		size := 0
-		for i := range recs {
-			size += recs[i].size()
-			if !anchored {
-				if recs[i].Seq != from {
-					if first, ok := recs[i].gapFrom(); ok && recs[i].isGap() && first <= from {
-						return ErrCompacted
-					}
-					return r.bad(ctx, from, ErrChain)
-				}
-				r.at, anchored = Head{recs[i].Seq, recs[i].Hash}, true
-			} else if recs[i].isGap() {
-				more, err := r.gap(ctx, &recs[i], yield)
-				if err != nil || !more {
-					return err
-				}
-			} else if err := r.verify(ctx, &recs[i]); err != nil {
-				return err
-			} else if !yield(recs[i]) {
-				return nil
-			}
-			if r.at.Seq == r.seen.Seq && r.at.Hash != r.seen.Hash {
-				return r.bad(ctx, r.at.Seq, ErrChain)
-			}
-			if r.at.Seq >= r.limit { // a gap counts as one record of a chunk
-				break
-			}
-		}
-		// So that a chunk of large records is not fetched for the sake of the first ones.
-		n = max(1, min(chunkRecords, chunkBytes/max(1, size/len(recs))))
-	}
-	switch {
-	case r.st.Damaged != "":
-		return MarkedError(r.st)
-	case r.st.Seq < r.seen.Seq:
-		return r.e.damaged(ctx, r.st.Session, r.seen.Seq, ErrLost)
-	case r.at.Seq == r.st.Seq && r.at != r.st.Head:
-		return r.bad(ctx, r.at.Seq, ErrChain)
-	case len(r.gaps) > 0:
-		return r.unvouched(ctx)
-	}
-	return nil
+// VerifyAll verifies every session, as [Engine.Verify] does, and calls report with each and what Verify has returned. A session
+// that is deleted meanwhile is left out. An error of report ends it and is returned as it is.
+func (e *Engine) VerifyAll(ctx context.Context, report func(session string, err error) error) error {
+	return e.journals.Verify(ctx, func(id string, err error) error { return report(id, e.damaged(ctx, id, err)) })
 }
 
-// verify checks that a record is the next one.
-func (r *reading) verify(ctx context.Context, rec *Record) error {
-	next := r.at.Seq + 1
-	if rec.Seq != next || rec.Hash != rec.sum(r.at.Hash, r.st.Session) {
-		return r.bad(ctx, next, ErrChain)
+// Owner returns who owns a session: the name of a node, or what the owner on this machine says of itself. It is empty if
+// nobody does, and may be that of a node whose lease has lapsed.
+func (e *Engine) Owner(ctx context.Context, session string) (node string, err error) {
+	if e.files == nil {
+		st, err := e.db.State(ctx, session)
+		if err != nil {
+			return "", fmt.Errorf("owner of session %q: %w", session, err)
+		}
+		return st.Node, nil
 	}
-	r.at = Head{rec.Seq, rec.Hash}
-	if rec.Kind == kindCompacted {
-		return r.check(ctx, rec)
-	}
-	return nil
+	who, _, err := e.journals.Owner(ctx, session)
+	return who, err
 }
 
-// bad returns the error for damage. One that was found earlier is not reported again.
-func (r *reading) bad(ctx context.Context, seq uint64, why error) error {
-	if r.st.Damaged != "" {
-		return &DamageError{Session: r.st.Session, Seq: seq, Err: why}
+// Size returns how many bytes everything takes. It fails with [errors.ErrUnsupported] if that is not known.
+func (e *Engine) Size(ctx context.Context) (n int64, err error) {
+	if e.files != nil {
+		err = e.journals.List(ctx, func(_ string, size int64) bool { n += size; return true })
+		return n, err
 	}
-	return r.e.damaged(ctx, r.st.Session, seq, why)
+	s, ok := e.db.(Sizer)
+	if !ok {
+		return 0, errors.ErrUnsupported
+	}
+	return s.Size(ctx)
 }
 
-// fetch reads a chunk when fewer than a few others are being read.
-func (e *Engine) fetch(ctx context.Context, key int64, from uint64, n int) ([]Record, error) {
-	select {
-	case e.read <- struct{}{}:
-		defer func() { <-e.read }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-e.ctx.Done():
-		return nil, ErrClosed
-	}
-	recs, err := e.db.Records(ctx, key, from, n, chunkBytes)
-	if err != nil && e.ctx.Err() != nil {
-		err = errors.Join(ErrClosed, err)
-	}
-	return recs, err
+// A Sizer is a [Database] that knows its size.
+type Sizer interface {
+	// Size returns how many bytes everything takes, on the disk.
+	Size(ctx context.Context) (int64, error)
 }

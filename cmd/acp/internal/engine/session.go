@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 // A Session is what is known of a session aside from its log.
 type Session struct {
-	// ID never changes; it is unique for ever, also after the session is deleted.
+	// ID never changes: see [journal.CheckID]. It must be unique for ever, also after the session is deleted.
 	ID string
 	// Agent names the agent that serves the session.
 	Agent string
@@ -27,17 +29,16 @@ type Session struct {
 	State string
 	// Parent is the id of the session that this one was forked from or works for; empty means none.
 	Parent string
-	// Attributes is JSON that the engine does not look into; nil means none.
+	// Attributes is a JSON object that the engine does not look into; nil means none. The order of its members, and those
+	// that are null, need not be kept.
 	Attributes json.RawMessage
 	// Created and Updated are in UTC. Create sets both, and Update sets Updated, if they are zero or
 	// unchanged.
 	Created, Updated time.Time
 
-	// Epoch, Head and Damaged are those of the log, read only. Damaged is empty unless the session
-	// is marked.
-	Epoch   uint32
-	Head    Head
-	Damaged string
+	// Epoch and Head are those of the log, read only. Where rows are made of records they are 0, but for Head in what [Engine.Session] returns.
+	Epoch uint32
+	Head  Head
 
 	// Version counts updates; a Database compares it. Read only.
 	Version int64
@@ -62,11 +63,14 @@ func (s *Session) check() error {
 		}
 		*t = time.Unix(0, t.UnixNano()).UTC()
 	}
+	if _, err := members(s.Attributes); err != nil {
+		return err
+	}
 	return checkJSON("attributes", s.Attributes)
 }
 
-// Create stores a new session with an empty log and returns it. It fails with [ErrExists], with
-// [ErrDeleted] if the id was used before, or with [ErrInvalid].
+// Create stores a new session with an empty log and returns it. It fails with [ErrExists], with [ErrInvalid], or, where nodes
+// share a database, with [ErrDeleted] if the id was used before.
 func (e *Engine) Create(ctx context.Context, s Session) (Session, error) {
 	if s.Created.IsZero() {
 		s.Created = time.Now()
@@ -74,12 +78,16 @@ func (e *Engine) Create(ctx context.Context, s Session) (Session, error) {
 	if s.Updated.IsZero() {
 		s.Updated = s.Created
 	}
-	s.Epoch, s.Head, s.Damaged, s.Version = 0, Head{}, "", 0
-	if err := s.check(); err != nil {
+	s.Epoch, s.Head, s.Version = 0, Head{}, 0
+	if err := errors.Join(journal.CheckID(s.ID), s.check()); err != nil {
 		return Session{}, err
 	}
-	if err := e.db.CreateSession(ctx, s); err != nil {
-		return Session{}, fmt.Errorf("create session %q: %w", s.ID, err)
+	create := e.db.CreateSession
+	if e.files != nil {
+		create = e.create
+	}
+	if err := create(ctx, s); err != nil {
+		return Session{}, fmt.Errorf("create session %q: %w", s.ID, known(err))
 	}
 	return s, nil
 }
@@ -89,6 +97,11 @@ func (e *Engine) Session(ctx context.Context, id string) (Session, error) {
 	s, err := e.db.Session(ctx, id)
 	if err != nil {
 		return Session{}, fmt.Errorf("session %q: %w", id, err)
+	}
+	if e.files != nil {
+		if s.Head, err = e.Head(ctx, id); err != nil {
+			return Session{}, err
+		}
 	}
 	return s, nil
 }
@@ -101,22 +114,26 @@ const updateTries = 10
 // state, up to ten times. An error of change is returned as it is. The id, Created and the fields
 // of the log cannot be changed.
 func (e *Engine) Update(ctx context.Context, id string, change func(*Session) error) (Session, error) {
+	if e.files != nil {
+		var foreign error
+		s, err := e.update(ctx, id, func(old *Session) (Session, error) {
+			return old.changed(func(s *Session) error { foreign = change(s); return foreign })
+		})
+		if foreign != nil {
+			return Session{}, foreign
+		}
+		if err != nil {
+			return Session{}, fmt.Errorf("update session %q: %w", id, err)
+		}
+		return s, nil
+	}
 	for range updateTries {
 		old, err := e.Session(ctx, id)
 		if err != nil {
 			return Session{}, err
 		}
-		s := old
-		s.Attributes = append(json.RawMessage(nil), old.Attributes...)
-		if err := change(&s); err != nil {
-			return Session{}, err
-		}
-		if s.Updated.IsZero() || s.Updated.Equal(old.Updated) {
-			s.Updated = time.Now()
-		}
-		s.ID, s.Created, s.Version = old.ID, old.Created, old.Version
-		s.Epoch, s.Head, s.Damaged = old.Epoch, old.Head, old.Damaged
-		if err := s.check(); err != nil {
+		s, err := old.changed(change)
+		if err != nil {
 			return Session{}, err
 		}
 		ok, err := e.db.UpdateSession(ctx, s)
@@ -129,6 +146,20 @@ func (e *Engine) Update(ctx context.Context, id string, change func(*Session) er
 		}
 	}
 	return Session{}, fmt.Errorf("update session %q: %w", id, ErrConflict)
+}
+
+// changed returns the session after a change.
+func (s *Session) changed(change func(*Session) error) (Session, error) {
+	now := *s
+	now.Attributes = append(json.RawMessage(nil), s.Attributes...)
+	if err := change(&now); err != nil {
+		return Session{}, err
+	}
+	if now.Updated.IsZero() || now.Updated.Equal(s.Updated) {
+		now.Updated = time.Now()
+	}
+	now.ID, now.Created, now.Version, now.Epoch, now.Head = s.ID, s.Created, s.Version, s.Epoch, s.Head
+	return now, now.check()
 }
 
 // A Query selects sessions. Empty fields select all.
@@ -205,20 +236,38 @@ func decodeCursor(s string) (Position, error) {
 	return p, nil
 }
 
-// Delete removes a session and its log, whoever owns it, and leaves a tombstone, so that
-// the id cannot be used again. Appends that come later fail with [ErrDeleted], and so do followers.
-// To delete a session that was deleted is not an error; one that never was is [ErrNotFound].
+// Delete removes a session and its log, whoever owns it. Appends that come later fail with [ErrDeleted], and so do followers.
+// A session that never was is [ErrNotFound]. Where nodes share a database a tombstone is left, so that the id cannot be used
+// again, and to delete a session that was deleted is not an error; of files nothing is left.
 //
 // It returns the node that owned the session until then, or owned it last, as [Engine.Owner] does; the name is empty
 // if the session had been deleted before. Nobody claims it after that node. So it does with [ErrUnpurged].
 func (e *Engine) Delete(ctx context.Context, id string) (owner string, err error) {
+	there := false
+	if e.files != nil {
+		err := e.journals.Delete(ctx, id)
+		if there = err == nil; err != nil && !errors.Is(err, ErrNotFound) {
+			return "", fmt.Errorf("delete session %q: %w", id, known(err))
+		}
+	}
 	owner, err = e.db.DeleteSession(ctx, id)
+	if there && errors.Is(err, ErrNotFound) {
+		err = nil // only the index has missed it
+	}
 	if err != nil && !errors.Is(err, ErrUnpurged) {
 		return "", fmt.Errorf("delete session %q: %w", id, err)
 	}
-	e.drop(id, ErrDeleted)
+	if e.files != nil {
+		owner = ""
+	}
 	forget, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.o.CommitTimeout)
 	defer cancel()
+	if e.files == nil {
+		err = errors.Join(err, e.journals.Deleted(forget, id))
+	}
+	e.mu.Lock()
+	delete(e.told, id)
+	e.mu.Unlock()
 	if ferr := e.marks.forget(forget, id); ferr != nil {
 		err = errors.Join(err, fmt.Errorf("witness: %w", ferr))
 	}

@@ -36,7 +36,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 	asks := make(map[string]askRecord)
 	var order []string
 	known := make(map[acp.SessionID]bool) // those of children
-	err := l.Read(ctx, session, 0, func(r engine.Record) error {
+	err := l.Fold(ctx, session, 0, func(r engine.Record) error {
 		var s stamp
 		a.names.kept(session, &r)
 		switch r.Kind {

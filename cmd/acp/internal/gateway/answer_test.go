@@ -32,7 +32,7 @@ func TestPermissionNumbered(t *testing.T) {
 	watchers := slices.Collect(maps.Keys(gs.watchers))
 	gs.mu.Unlock()
 	for _, w := range watchers {
-		_ = w.reached(t.Context(), gs.log.last(), nil)
+		_ = w.reached(t.Context(), gs.own.Head().Seq, nil)
 	}
 	question := func(title string) *ask {
 		a := &ask{permission: &acp.Permission{Title: title}}
@@ -43,10 +43,10 @@ func TestPermissionNumbered(t *testing.T) {
 	}
 	ruled := question("Is there a rule?")
 	ruled.rule = &decision{Option: "reject_once"}
-	gs.numbered(ruled, gs.log.last())
+	gs.numbered(ruled, gs.own.Head().Seq)
 	a := question("Now?")
-	gs.numbered(a, gs.log.last()+1)
-	gs.numbered(a, gs.log.last())
+	gs.numbered(a, gs.own.Head().Seq+1)
+	gs.numbered(a, gs.own.Head().Seq)
 	if req := <-asked; req.Title != "Now?" || len(asked) > 0 {
 		t.Errorf("%+v, and %d more", req, len(asked))
 	}

@@ -344,12 +344,9 @@ func (b *backend) restore(ctx context.Context, id acp.SessionID, cfg acp.Session
 // opened keeps which session of the agent it is, after which record that has begun, and whether it knows what was said
 // before. It is not known after which record if since is nil.
 func (b *backend) opened(ctx context.Context, since *uint64) error {
-	if err := b.s.update(ctx, func(info *engine.Session) { info.AgentSession = string(b.session.ID()) }); err != nil {
-		return err
-	}
 	return b.s.keep(ctx, func(a *attributes) {
 		a.Handover, a.Since, a.Differs, a.Initial = b.transcript != "", since, "", nil
-	})
+	}, func(info *engine.Session) { info.AgentSession = string(b.session.ID()) })
 }
 
 // begin takes what the agent has said so far, and everything from then on.

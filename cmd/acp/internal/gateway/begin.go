@@ -84,7 +84,7 @@ func (s *session) unqueue(t *turn) {
 // gateway is ready, the prompt is kept with the frame in which the agent gets it; otherwise before anything else.
 func (s *session) runPrompt(t *turn, ctx context.Context) (end endRecord, err error) {
 	if t.adopted {
-		t.has(s.log.last())
+		t.has(s.own.Head().Seq)
 		t.ctx = ctx
 		return s.prompt(t, nil), nil
 	}

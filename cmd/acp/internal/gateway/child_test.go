@@ -102,7 +102,7 @@ func TestSubagent(t *testing.T) {
 				}
 			}
 			old := past{g: r.g, id: string(s.ID()), caps: new(acpv1.ClientCapabilities)} // which knows no subagents
-			res, err := old.forwards(t.Context(), 0, maxHistory)
+			res, err := old.forwards(t.Context(), 0, maxHistory, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -82,7 +82,7 @@ func TestClaimCut(t *testing.T) {
 			var got []string
 			if err := b.log.Read(t.Context(), id, 0, func(r engine.Record) error {
 				if r.Kind == kindEnd || r.Kind == kindNotice && strings.Contains(string(r.Data), "The turn was interrupted.") {
-					got = append(got, r.Kind)
+					got = append(got, string(r.Kind))
 				}
 				if r.Kind == kindEnd && !strings.Contains(string(r.Data), `"error":"the turn was interrupted`) {
 					t.Errorf("the turn has ended as %s", r.Data)
@@ -91,7 +91,7 @@ func TestClaimCut(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]string{kindEnd, kindNotice}, got); diff != "" {
+			if diff := cmp.Diff([]string{string(kindEnd), string(kindNotice)}, got); diff != "" {
 				t.Error(diff)
 			}
 			if info, err := b.log.Session(t.Context(), id); err != nil || info.State != stateFailed {

@@ -3,9 +3,12 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 // close stops the agent, waits for what is being written and gives the session up.
@@ -53,16 +56,31 @@ func (s *session) finishClose(queue []*turn, leave func() error) error {
 	s.g.forget(s)
 	err := leave()
 	s.cancel(ErrClosed)
-	<-s.log.done
 	return err
 }
 
 // release gives the session up to whoever claims it next.
 func (s *session) release() error {
-	if err := s.own.Release(context.Background()); !errors.Is(err, engine.ErrFenced) {
-		return err
+	err := s.g.release(s.own)
+	switch {
+	case errors.Is(err, engine.ErrFenced):
+		return nil
+	case errors.Is(err, journal.ErrUnsaved):
+		return fmt.Errorf("session %s: what was said last could not be written, and is lost; nobody has seen it: %w", s.id, err)
 	}
-	return nil
+	return err
+}
+
+// giveUpTime is how long a session may take to be given up once a gateway that closes has tried for long enough to keep what it
+// could not keep, or any other session.
+const giveUpTime = 2 * time.Second
+
+// release gives a session up. A disk that does not answer does not keep the gateway from ending.
+func (g *Gateway) release(own *engine.Owned) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer context.AfterFunc(g.ending, func() { time.AfterFunc(giveUpTime, cancel) })()
+	return own.Release(ctx)
 }
 
 // rest is called when nothing has happened for a while: the agent is stopped, and a session that nobody

@@ -39,7 +39,7 @@ func (c *committing) Append(ctx context.Context, batches []engine.Batch) ([]bool
 	for _, b := range batches {
 		var kinds []string
 		for _, r := range b.Records {
-			kinds = append(kinds, r.Kind)
+			kinds = append(kinds, string(r.Kind))
 		}
 		c.did(strings.TrimSpace(strings.Join(kinds, "+") + " " + b.State))
 	}
@@ -91,9 +91,9 @@ func TestCommits(t *testing.T) {
 	}
 	want := map[string][]string{
 		"prompt":   {"prompt+sent running"},
-		"question": {"update+ask"}, // what the agent asks about was not known
-		"answer":   {"ask_answer+sent"},
-		"end":      {"turn_end idle"},
+		"question": {"update+asked"}, // what the agent asks about was not known
+		"answer":   {"decided+sent"},
+		"end":      {"end idle"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -38,7 +37,7 @@ func (f *fork) measureAt(ctx context.Context, id acpv2.CursorID, source *attribu
 	var before engine.Record // the one that comes before what is being read
 	open, found := "", false
 	cut := func(r *engine.Record) { f.at, f.hash, f.open = r.Seq, hex.EncodeToString(r.Hash[:]), open }
-	err = f.g.cfg.Log.Read(ctx, f.info.ID, 0, func(r engine.Record) error {
+	err = f.g.cfg.Log.Fold(ctx, f.info.ID, 0, func(r engine.Record) error {
 		is := beside(&r)
 		if is && position == acpv2.CursorAnchorPositionBefore && !found {
 			cut(&before)
@@ -61,7 +60,7 @@ func (f *fork) measureAt(ctx context.Context, id acpv2.CursorID, source *attribu
 		before = r
 		return nil
 	})
-	if damage := (*engine.DamageError)(nil); err != nil && !errors.As(err, &damage) {
+	if err != nil {
 		return err
 	}
 	if !found {
@@ -79,7 +78,7 @@ func (f *fork) cursor(ctx context.Context, id acpv2.CursorID, since *uint64) (c 
 	if since != nil {
 		after = *since
 	}
-	err = f.g.cfg.Log.Read(ctx, f.info.ID, after, func(r engine.Record) error {
+	err = f.g.cfg.Log.Fold(ctx, f.info.ID, after, func(r engine.Record) error {
 		if r.Kind != kindUpdate {
 			return nil
 		}
@@ -89,9 +88,6 @@ func (f *fork) cursor(ctx context.Context, id acpv2.CursorID, since *uint64) (c 
 		}
 		return nil
 	})
-	if damage := (*engine.DamageError)(nil); errors.As(err, &damage) {
-		err = nil
-	}
 	return c, err
 }
 

@@ -154,7 +154,7 @@ func (r *answerRecord) answered(a *ask) decision {
 // decision returns how a question was decided, as clients see it.
 func (r *answerRecord) decision(at *engine.Record) *history.Decision {
 	return &history.Decision{
-		Ask: r.ID, Title: r.Title, By: r.From, Rule: r.Rule, Name: r.Name, Kind: r.Kind, Outcome: r.Outcome, Time: at.Time.UTC(),
+		Ask: r.ID, Title: r.Title, By: r.From, Rule: r.Rule, Name: r.Name, Kind: r.Kind, Outcome: r.Outcome, Time: at.At.UTC(),
 	}
 }
 

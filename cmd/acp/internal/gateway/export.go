@@ -17,7 +17,8 @@ import (
 
 // Export writes a session as a recording of version 2 of the protocol, as its only client would have seen it: its
 // prompts, everything that was said, with the times of the log, and the ends of its turns. What was asked, and what
-// the answer was, are notices, unless that stands on a tool call. Damage ends the recording, with an error.
+// the answer was, are notices, unless that stands on a tool call. What is damaged is left out: then Export fails in the
+// end.
 func Export(ctx context.Context, log *engine.Engine, id string, tool string, w io.Writer) error {
 	info, err := log.Session(ctx, id)
 	if err != nil {
@@ -126,7 +127,7 @@ func (x *export) run(ctx context.Context, s *acp.ClientSession, as *acp.AgentSes
 	}
 	err := x.read(func(r engine.Record) error {
 		x.mu.Lock()
-		x.at = r.Time
+		x.at = r.At
 		err := x.err
 		x.mu.Unlock()
 		if err != nil {

@@ -31,6 +31,7 @@ func ExportHistory(ctx context.Context, id acp.SessionID, cwd, tool string, w io
 		x.at = first.Updates[0].Time
 	}
 	x.read = func(yield func(engine.Record) error) error {
+		damaged := false
 		for res := first; ; {
 			for i := range res.Updates {
 				records, err := res.Updates[i].records()
@@ -43,8 +44,9 @@ func ExportHistory(ctx context.Context, id acp.SessionID, cwd, tool string, w io
 					}
 				}
 			}
+			damaged = damaged || res.Damaged
 			switch {
-			case res.Damaged:
+			case pages.over && damaged:
 				return errDamaged
 			case pages.over:
 				return nil
@@ -58,8 +60,11 @@ func ExportHistory(ctx context.Context, id acp.SessionID, cwd, tool string, w io
 	return x.write(ctx, tool, w)
 }
 
+// errDamaged is the error of an export that lacks something.
+var errDamaged = errors.New("part of the session is damaged, and left out")
+
 // Past calls f with what is in the history of a session, in order, for a client that asks for it with page, as
-// [ExportHistory] does. It ends with the first error; a damaged session ends where the damage begins.
+// [ExportHistory] does. It ends with the first error. What is damaged is left out.
 func Past(id acp.SessionID, page func(*HistoryRequest) (*HistoryAnswer, error), f func(*PastUpdate) error) error {
 	for pages := (&pastPages{id: id, page: page}); !pages.over; {
 		res, err := pages.next()
@@ -71,16 +76,13 @@ func Past(id acp.SessionID, page func(*HistoryRequest) (*HistoryAnswer, error), 
 				return err
 			}
 		}
-		if res.Damaged {
-			return nil
-		}
 	}
 	return nil
 }
 
 // records returns records that say what an update of a history does.
 func (u *PastUpdate) records() ([]engine.Record, error) {
-	r := engine.Record{Seq: u.Cursor, Time: u.Time, Kind: kindUpdate, Data: encode(updateRecord{Update: u.Update, Child: u.Child})}
+	r := engine.Record{Seq: u.Cursor, From: u.Cursor, At: u.Time, Kind: kindUpdate, Data: encode(updateRecord{Update: u.Update, Child: u.Child})}
 	switch {
 	case u.Child != "":
 		r.Kind = kindChild

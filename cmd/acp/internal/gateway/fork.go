@@ -153,7 +153,7 @@ type fork struct {
 }
 
 // measure finds the last record that is copied. A turn is copied as a whole or not at all: of an unfinished one nothing
-// is, nor of one that was unfinished at the position the client gives. A damaged session is copied up to the damage.
+// is, nor of one that was unfinished at the position the client gives. What is damaged is left out.
 func (f *fork) measure(ctx context.Context, given bool) error {
 	var last, prompt uint64
 	want, running := f.at, false
@@ -172,7 +172,7 @@ func (f *fork) measure(ctx context.Context, given bool) error {
 		return nil
 	})
 	f.end = prompt <= f.at
-	if damage := (*engine.DamageError)(nil); errors.As(err, &damage) {
+	if errors.As(err, new(*engine.DamageError)) { // the agent may know more, or other things
 		f.end, err = false, nil
 	}
 	if err == nil && given && want > last {
@@ -187,7 +187,7 @@ func (f *fork) copy(ctx context.Context, id string) (last uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, own.Release(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, f.g.release(own)) }()
 	batch := []engine.Record{{Kind: kindFork, Data: encode(forkRecord{f.info.ID, f.at, f.hash, f.by})}}
 	size := 0
 	flush := func() error {
@@ -199,7 +199,7 @@ func (f *fork) copy(ctx context.Context, id string) (last uint64, err error) {
 		return err
 	}
 	errEnough := errors.New("that is all")
-	err = f.g.cfg.Log.Read(ctx, f.info.ID, 0, func(r engine.Record) error {
+	err = f.g.cfg.Log.Fold(ctx, f.info.ID, 0, func(r engine.Record) error {
 		if r.Seq > f.at {
 			return errEnough
 		}
@@ -212,14 +212,11 @@ func (f *fork) copy(ctx context.Context, id string) (last uint64, err error) {
 				return err
 			}
 		}
-		batch = append(batch, engine.Record{Kind: r.Kind, Data: data, Time: r.Time})
+		batch = append(batch, engine.Record{Kind: r.Kind, Data: data, At: r.At})
 		size += len(data)
 		return nil
 	})
-	damage := (*engine.DamageError)(nil)
-	if errors.Is(err, errEnough) || errors.As(err, &damage) {
-		err = nil
-	}
+	err = ignoring(err, errEnough)
 	if err == nil && f.open != "" {
 		batch = append(batch, engine.Record{Kind: kindEnd, Data: encode(endRecord{Prompt: f.open, Stop: acp.StopEndTurn})})
 	}
@@ -316,7 +313,7 @@ func (b *backend) copied(ctx context.Context, cfg acp.SessionConfig, f *forkStat
 		return nil, nil
 	}
 	errMore := errors.New("there is more")
-	err = b.s.g.cfg.Log.Read(ctx, f.From, f.At, func(r engine.Record) error {
+	err = b.s.g.cfg.Log.Fold(ctx, f.From, f.At, func(r engine.Record) error {
 		if r.Kind == kindPrompt { // the agent gets a prompt after it was committed
 			return errMore
 		}

@@ -88,7 +88,7 @@ func (r *rig) stopAgent(id acp.SessionID) {
 }
 
 // records returns the kinds of the records of a session, and the first record.
-func (r *rig) records(id acp.SessionID) (kinds []string, first engine.Record) {
+func (r *rig) records(id acp.SessionID) (kinds []engine.Kind, first engine.Record) {
 	r.t.Helper()
 	err := r.log.Read(r.t.Context(), string(id), 0, func(rec engine.Record) error {
 		if rec.Seq == 1 {
@@ -149,7 +149,7 @@ func TestFork(t *testing.T) {
 		if err != nil || info.Parent != string(s.ID()) {
 			t.Errorf("parent %q, %v", info.Parent, err)
 		}
-		_, first := r.records(f.ID())
+		first := logOf(t, r, f.ID())[1] // behind what describes it
 		var origin forkRecord
 		if err := json.Unmarshal(first.Data, &origin); err != nil || first.Kind != kindFork || origin.From != string(s.ID()) || origin.At != uint64(len(before)) || origin.Hash == "" || origin.By != local {
 			t.Errorf("%s %+v %v", first.Kind, origin, err)

@@ -29,7 +29,10 @@ func FuzzMeta(f *testing.F) {
 
 // FuzzForked: a record that can be copied into a fork can be copied from there, too, and stays the same.
 func FuzzForked(f *testing.F) {
-	for _, seed := range []struct{ kind, data string }{
+	for _, seed := range []struct {
+		kind engine.Kind
+		data string
+	}{
 		{kindPrompt, `{"id":"p","by":"ann","op":"o","content":{"sessionId":"s","prompt":[{"type":"text","text":"x"}]}}`},
 		{kindChild, `{"update":{"sessionUpdate":"subagent_update","sessionId":"a.sub"},"child":"a.other","e":3,"w":2}`},
 		{kindUpdate, `{"update":{"sessionUpdate":"agent_message_chunk","messageId":"1.m","content":{"type":"text","text":"x"}},"e":3,"w":2}`},
@@ -38,9 +41,10 @@ func FuzzForked(f *testing.F) {
 		{kindAsk, `{}`},
 		{kindPrompt, `{`},
 	} {
-		f.Add(seed.kind, []byte(seed.data))
+		f.Add(string(seed.kind), []byte(seed.data))
 	}
-	f.Fuzz(func(t *testing.T, kind string, data []byte) {
+	f.Fuzz(func(t *testing.T, name string, data []byte) {
+		kind := engine.Kind(name)
 		once, err := forked(engine.Record{Kind: kind, Data: data}, "a", "b")
 		if err != nil || once == nil {
 			return
@@ -109,7 +113,7 @@ func FuzzLend(f *testing.F) {
 // FuzzPast: whatever a record has, a page of history has an update that can be read of it, or nothing, for clients of both
 // versions, and so does a backdrop.
 func FuzzPast(f *testing.F) {
-	kinds := []string{kindPrompt, kindUpdate, kindChild, kindEnd, kindAsk, kindAnswer, kindNotice, kindShare, kindMark}
+	kinds := []engine.Kind{kindPrompt, kindUpdate, kindChild, kindEnd, kindAsk, kindAnswer, kindNotice, kindShare, kindMark}
 	for i, seed := range []string{
 		`{"id":"m","by":"a","content":{"prompt":[{"type":"text","text":"x"}]}}`,
 		`{"update":{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"x"}}}`,

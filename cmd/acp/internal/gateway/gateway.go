@@ -226,6 +226,15 @@ func (g *Gateway) Close() error {
 	return errors.Join(errs...)
 }
 
+// endingWith returns a context that ends with ctx, or when a gateway that closes has tried for long enough to keep what it could not
+// keep.
+func (g *Gateway) endingWith(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(g.ending, func() { cancel(ErrClosed) })
+	context.AfterFunc(ctx, func() { stop() })
+	return ctx
+}
+
 // newID returns a random id that begins with a prefix.
 func newID(prefix string) string {
 	var b [12]byte

@@ -54,7 +54,7 @@ func newRig(t *testing.T, agent *acp.Agent) *rig {
 func (r *rig) open() {
 	r.t.Helper()
 	var err error
-	if r.log, err = sqlite.Open(r.t.Context(), r.dir, sqlite.Options{Options: engine.Options{LeaseTTL: leaseOfTests}}); err != nil {
+	if r.log, err = sqlite.Open(r.t.Context(), r.dir, "test", engine.Options{Says: Says}); err != nil {
 		r.t.Fatal(err)
 	}
 	if r.lease, err = r.log.Lease(r.t.Context(), fmt.Sprintf("node-%d", r.starts.Load())); err != nil {

@@ -65,7 +65,7 @@ func (s *session) transcript(ctx context.Context) (text string, at uint64, err e
 		}
 		t.WriteString(text)
 	}
-	err = s.g.cfg.Log.Read(ctx, s.id, 0, func(r engine.Record) error {
+	err = s.g.cfg.Log.Fold(ctx, s.id, 0, func(r engine.Record) error {
 		switch r.Kind {
 		case kindPrompt:
 			p, err := decodePrompt(r.Data)

@@ -124,10 +124,10 @@ func TestHeldPromptWhileItStops(t *testing.T) {
 }
 
 // observes has f called with the kinds of each batch of a session before that is appended.
-func observes(gs *session, f func(kinds []string)) {
+func observes(gs *session, f func(kinds []engine.Kind)) {
 	was := gs.log.observe
 	gs.log.observe = func(records []engine.Record) func(error) {
-		var kinds []string
+		var kinds []engine.Kind
 		for _, r := range records {
 			kinds = append(kinds, r.Kind)
 		}
@@ -137,9 +137,9 @@ func observes(gs *session, f func(kinds []string)) {
 }
 
 // count returns how many records of each kind a session has.
-func (r *rig) count(id acp.SessionID) map[string]int {
+func (r *rig) count(id acp.SessionID) map[engine.Kind]int {
 	r.t.Helper()
-	all := map[string]int{}
+	all := map[engine.Kind]int{}
 	if err := r.log.Read(r.t.Context(), string(id), 0, func(rec engine.Record) error { all[rec.Kind]++; return nil }); err != nil {
 		r.t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func (r *rig) count(id acp.SessionID) map[string]int {
 
 // TestHeldWithdrawn: a question that is withdrawn, at whatever moment, has one decision.
 func TestHeldWithdrawn(t *testing.T) {
-	for _, slow := range []string{"", kindAsk, kindSent} {
+	for _, slow := range []engine.Kind{"", kindAsk, kindSent} {
 		asked := make(chan struct{}, 1)
 		agent := &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
 			if turn.Text() == "name" {
@@ -168,7 +168,7 @@ func TestHeldWithdrawn(t *testing.T) {
 		gs := r.g.session(string(s.ID()))
 		cancelled := make(chan struct{})
 		var once sync.Once
-		observes(gs, func(kinds []string) {
+		observes(gs, func(kinds []engine.Kind) {
 			if slow != "" && slices.Contains(kinds, slow) && !slices.Contains(kinds, kindPrompt) {
 				once.Do(func() { <-cancelled; time.Sleep(20 * time.Millisecond) })
 			}
@@ -208,7 +208,7 @@ func TestHeldLargePrompt(t *testing.T) {
 	gs := r.g.session(string(s.ID()))
 	var mu sync.Mutex
 	prompt, states := false, []string{}
-	observes(gs, func(kinds []string) {
+	observes(gs, func(kinds []engine.Kind) {
 		mu.Lock()
 		defer mu.Unlock()
 		if prompt {

@@ -102,7 +102,7 @@ func (g *Gateway) history(ctx context.Context, p *HistoryRequest) (*HistoryAnswe
 	head := info.Head.Seq
 	var res *HistoryAnswer
 	if p.After != nil {
-		res, err = past.forwards(ctx, *p.After, uint64(limit))
+		res, err = past.forwards(ctx, *p.After, uint64(limit), head)
 	} else {
 		end := head
 		if p.Before != nil {
@@ -158,7 +158,7 @@ func (p *past) record(r *engine.Record) (pastRecord, error) {
 
 // pastOf returns what a client of version 2 gets of a record, which may be nothing.
 func pastOf(id string, r *engine.Record) (u *PastUpdate, err error) {
-	u = &PastUpdate{Cursor: r.Seq, Mark: markOf(r), Time: r.Time.UTC().Truncate(time.Millisecond)}
+	u = &PastUpdate{Cursor: r.Seq, Mark: markOf(r), Time: r.At.UTC().Truncate(time.Millisecond)}
 	var say acp.SessionUpdate
 	switch r.Kind {
 	case kindChild:
@@ -245,10 +245,12 @@ func (p *past) backwards(ctx context.Context, end, limit uint64) (*HistoryAnswer
 
 // read reads the records between two positions.
 func (p *past) read(ctx context.Context, start, end uint64) error {
-	return p.reading(p.g.cfg.Log.Read(ctx, p.id, start, func(r engine.Record) error {
-		if r.Seq > end {
+	at := start
+	err := p.reading(p.g.cfg.Log.Read(ctx, p.id, start, func(r engine.Record) error {
+		if r.From > end {
 			return errRead
 		}
+		p.follows(&at, &r)
 		next, err := p.record(&r)
 		if err != nil {
 			return err
@@ -262,6 +264,15 @@ func (p *past) read(ctx context.Context, start, end uint64) error {
 		}
 		return nil
 	}))
+	p.damaged = p.damaged || err == nil && at < end
+	return err
+}
+
+// follows notes that records are missing between a position and a record, and moves the position. A page that ends before the
+// log does not learn of damage in another way.
+func (p *past) follows(at *uint64, r *engine.Record) {
+	p.damaged = p.damaged || r.From != *at+1
+	*at = r.Seq
 }
 
 // reading returns why something cannot be read. Damage is no reason: what is before it was read.
@@ -274,24 +285,29 @@ func (p *past) reading(err error) error {
 }
 
 // forwards reads the records after a position.
-func (p *past) forwards(ctx context.Context, after, limit uint64) (*HistoryAnswer, error) {
-	to := after
+func (p *past) forwards(ctx context.Context, after, limit, head uint64) (*HistoryAnswer, error) {
+	to, at, cut := after, after, false
 	err := p.reading(p.g.cfg.Log.Read(ctx, p.id, after, func(r engine.Record) error {
-		if uint64(len(p.records)) == limit {
+		if cut = uint64(len(p.records)) == limit; cut {
 			return errRead
 		}
 		next, err := p.record(&r)
 		if err != nil {
 			return err
 		}
-		if p.bytes += next.bytes; p.bytes > maxHistoryBytes && len(p.records) > 0 {
+		p.bytes += next.bytes
+		if cut = p.bytes > maxHistoryBytes && len(p.records) > 0; cut {
 			return errRead
 		}
+		p.follows(&at, &r)
 		p.records, to = append(p.records, next), r.Seq
 		return nil
 	}))
 	if err != nil {
 		return nil, err
+	}
+	if !cut && to < head { // what follows cannot be read
+		to, p.damaged = head, true
 	}
 	return p.answer(after, to)
 }

@@ -127,7 +127,7 @@ func TestHistoryBounds(t *testing.T) {
 	r.long(t, "s_long", 20, 10)
 	c := r.connect(2)
 	for _, p := range []HistoryRequest{
-		{Limit: -1}, {Limit: 2001}, {Before: new(uint64(201))}, {After: new(uint64(201))}, {Before: new(uint64), After: new(uint64)},
+		{Limit: -1}, {Limit: 2001}, {Before: new(uint64(202))}, {After: new(uint64(202))}, {Before: new(uint64), After: new(uint64)},
 	} {
 		p.SessionID = "s_long"
 		_, err := HistoryMethod.Call(t.Context(), c.conn.Conn(), &p)
@@ -139,15 +139,15 @@ func TestHistoryBounds(t *testing.T) {
 	if res.From != 40 || res.To != 50 || res.First || res.Last || len(res.Updates) != 10 || res.Updates[0].Cursor != 41 {
 		t.Errorf("%+v", res)
 	}
-	res = c.past(t, HistoryRequest{SessionID: "s_long", After: new(uint64(200))})
-	if res.From != 200 || res.To != 200 || !res.Last || res.Updates == nil || len(res.Updates) != 0 {
+	res = c.past(t, HistoryRequest{SessionID: "s_long", After: new(uint64(201))})
+	if res.From != 201 || res.To != 201 || !res.Last || res.Updates == nil || len(res.Updates) != 0 {
 		t.Errorf("%+v", res)
 	}
 	own, err := r.log.Claim(t.Context(), "s_long", r.lease)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, mib := range []int{1, 1, 1, 1, 1, 5} { // 201 to 206
+	for i, mib := range []int{1, 1, 1, 1, 1, 5} { // 202 to 207
 		u, err := json.Marshal(&acp.AgentMessageChunk{MessageID: acp.MessageID(fmt.Sprint("l", i)), Content: acp.Text(strings.Repeat("x", mib<<20))})
 		if err != nil {
 			t.Fatal(err)
@@ -163,15 +163,15 @@ func TestHistoryBounds(t *testing.T) {
 		p        HistoryRequest
 		from, to uint64
 	}{
-		{HistoryRequest{}, 205, 206},
-		{HistoryRequest{Before: new(uint64(205))}, 202, 205},
-		{HistoryRequest{Before: new(uint64(202)), Limit: 2000}, 0, 202},
-		{HistoryRequest{After: new(uint64(200))}, 200, 203},
-		{HistoryRequest{After: new(uint64(205))}, 205, 206},
-		{HistoryRequest{After: new(uint64(10)), Limit: 2000}, 10, 203},
+		{HistoryRequest{}, 206, 207},
+		{HistoryRequest{Before: new(uint64(206))}, 203, 206},
+		{HistoryRequest{Before: new(uint64(203)), Limit: 2000}, 0, 203},
+		{HistoryRequest{After: new(uint64(201))}, 201, 204},
+		{HistoryRequest{After: new(uint64(206))}, 206, 207},
+		{HistoryRequest{After: new(uint64(10)), Limit: 2000}, 10, 204},
 	} {
 		test.p.SessionID = "s_long"
-		if res := c.past(t, test.p); res.From != test.from || res.To != test.to || len(res.Updates) != int(test.to-test.from) {
+		if res := c.past(t, test.p); res.From != test.from || res.To != test.to || len(res.Updates) != int(test.to-max(test.from, 1)) {
 			t.Errorf("%+v: %d to %d, want %d to %d", test.p, res.From, res.To, test.from, test.to)
 		}
 	}

@@ -133,7 +133,7 @@ func (h *host) open(ctx context.Context, p *wireOpen, begin bool) (*wireOpened, 
 		return &wireOpened{Failure: failed(errGone)}, nil
 	}
 	// A question whose record has just been committed may not have its number yet: it comes again.
-	last := s.log.last()
+	last := s.own.Head().Seq
 	from := max(last-min(last, engine.MaxRecords), s.compacted(last))
 	h.g.work.Go(func() { v.run(from) })
 	h.g.present.join(v.ctx, s.id, v.peer)

@@ -83,7 +83,7 @@ func counting() *acp.Agent {
 
 func serveIn(dir string) error {
 	ctx := context.Background()
-	log, err := sqlite.Open(ctx, dir, sqlite.Options{Options: engine.Options{LeaseTTL: leaseOfTests}})
+	log, err := sqlite.Open(ctx, dir, "test", engine.Options{Says: Says})
 	if err != nil {
 		return err
 	}

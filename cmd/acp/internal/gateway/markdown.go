@@ -223,13 +223,13 @@ func (u *PastUpdate) Apply(c *transcript.Conversation) error {
 	return nil
 }
 
-// markdown returns the text of a session up to a record, or up to where it is damaged.
+// markdown returns the text of a session up to a record. What is damaged is left out.
 func (g *Gateway) markdown(ctx context.Context, info *engine.Session, last uint64) ([]byte, error) {
 	if g.cfg.Markdown == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "this server exports no sessions")
 	}
 	said := transcript.New(transcript.Config{})
-	err := g.cfg.Log.Read(ctx, info.ID, 0, func(r engine.Record) error {
+	err := g.cfg.Log.Fold(ctx, info.ID, 0, func(r engine.Record) error {
 		if r.Seq > last {
 			return errRead
 		}
@@ -239,11 +239,10 @@ func (g *Gateway) markdown(ctx context.Context, info *engine.Session, last uint6
 		}
 		return u.Apply(said)
 	})
-	damage := (*engine.DamageError)(nil)
 	switch {
 	case errors.Is(err, engine.ErrNotFound): // since it was looked up
 		return nil, acp.SessionNotFound(acp.SessionID(info.ID))
-	case err != nil && !errors.Is(err, errRead) && !errors.As(err, &damage):
+	case err != nil && !errors.Is(err, errRead):
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	var out limited

@@ -40,7 +40,7 @@ func FuzzMethods(f *testing.F) {
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("x"), 0o600); err != nil {
 		f.Fatal(err)
 	}
-	log, err := sqlite.Open(context.Background(), f.TempDir(), sqlite.Options{Options: engine.Options{LeaseTTL: leaseOfTests}})
+	log, err := sqlite.Open(context.Background(), f.TempDir(), "test", engine.Options{Says: Says})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -248,7 +248,7 @@ func ownName(session string, child acp.SessionID) acp.SessionID {
 // remembers notes which calls earlier lives have left open, since the agent has its session back: it may finish them.
 func (n *naming) remembers(ctx context.Context, log *engine.Engine, session string) error {
 	left := make(map[string]string)
-	err := log.Read(ctx, session, 0, func(r engine.Record) error {
+	err := log.Fold(ctx, session, 0, func(r engine.Record) error {
 		if r.Kind != kindUpdate || !bytes.Contains(r.Data, []byte(`"tool_call_update"`)) {
 			return nil
 		}

@@ -186,7 +186,7 @@ func (g *Gateway) takes(ctx context.Context, id string) error {
 	if err != nil || g.suits(info.Cwd) {
 		return err
 	}
-	owner, _, err := g.cfg.Log.Owner(ctx, id)
+	owner, err := g.cfg.Log.Owner(ctx, id)
 	if err == nil && (draining || owner != g.self().Name) {
 		err = errUnsuited
 	}
@@ -212,7 +212,7 @@ func (g *Gateway) open(ctx context.Context, id string) (place, error) {
 			return placeOf(s, err)
 		}
 	}
-	node, _, err := g.cfg.Log.Owner(ctx, id)
+	node, err := g.cfg.Log.Owner(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -241,8 +241,7 @@ func (g *Gateway) reach(ctx context.Context, id string) (place, error) {
 	defer cancel()
 	for {
 		p, err := g.open(bound, id)
-		damage := (*engine.DamageError)(nil)
-		if err == nil || g.cfg.Nodes == nil || errors.Is(err, ErrClosed) || errors.Is(err, engine.ErrNotFound) || errors.As(err, &damage) {
+		if err == nil || g.cfg.Nodes == nil || errors.Is(err, ErrClosed) || errors.Is(err, engine.ErrNotFound) {
 			return p, err
 		}
 		if !sleep.For(bound, moveAgain) {

@@ -139,17 +139,20 @@ func logOver(t *testing.T, dir string, ttl time.Duration, below *engine.Database
 	if *below, err = sqlite.OpenDatabase(t.Context(), filepath.Join(dir, "log.db"), 0); err != nil {
 		t.Fatal(err)
 	}
-	return engine.New(over, w, engine.Options{LeaseTTL: ttl})
+	return engine.New(over, w, engine.Options{LeaseTTL: ttl, Says: Says})
+}
+
+// sharedLog opens a log in dir that several nodes share.
+func sharedLog(t *testing.T, dir string, ttl time.Duration) *engine.Engine {
+	t.Helper()
+	d := new(struct{ engine.Database })
+	return logOver(t, dir, ttl, &d.Database, d)
 }
 
 // newMember starts a node that shares the log in dir.
 func newMember(t *testing.T, dir, name string, agent *acp.Agent, change ...func(*Config)) *member {
 	t.Helper()
-	log, err := sqlite.Open(t.Context(), dir, sqlite.Options{Options: engine.Options{LeaseTTL: leaseOfTests}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return joinedMember(t, dir, name, log, agent, change...)
+	return joinedMember(t, dir, name, sharedLog(t, dir, leaseOfTests), agent, change...)
 }
 
 // joinedMember is newMember with a log that is open.
@@ -220,10 +223,7 @@ func (m *member) die() {
 // lapse has the lease of a node that has died lapse at once.
 func (m *member) lapse() {
 	m.t.Helper()
-	log, err := sqlite.Open(m.t.Context(), m.dir, sqlite.Options{Options: engine.Options{LeaseTTL: time.Millisecond}})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	log := sharedLog(m.t, m.dir, time.Millisecond)
 	if _, err := log.Lease(m.t.Context(), m.name); err != nil { // which takes the other one away
 		m.t.Error(err)
 	}
@@ -538,11 +538,7 @@ func TestUnsuited(t *testing.T) {
 // TestLapse: a node that could not renew its lease kills its agents, and begins anew.
 func TestLapse(t *testing.T) {
 	dir := t.TempDir()
-	log, err := sqlite.Open(t.Context(), dir, sqlite.Options{Options: engine.Options{LeaseTTL: lapsingLease}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := joinedMember(t, dir, "a", log, talking(nil))
+	a := joinedMember(t, dir, "a", sharedLog(t, dir, lapsingLease), talking(nil))
 	c := a.connect(1)
 	s := c.new(t)
 	running := s.Prompt(t.Context(), acp.Text("wait"))

@@ -228,14 +228,6 @@ func (g *Gateway) resumeSession(ctx context.Context, as *acp.AgentSession, repla
 			forget()
 		}
 	}()
-	if damage := (*engine.DamageError)(nil); errors.As(err, &damage) {
-		if replay || m.Tail != nil { // it can be read, up to the damage
-			err = g.replayDamaged(ctx, as, &m, pos)
-		} else {
-			err = as.Notice(acp.NoticeSeverityError, "The rest of this session is damaged.", damage.Error())
-		}
-		return err
-	}
 	if err != nil {
 		return err
 	}
@@ -312,9 +304,8 @@ func (g *Gateway) replay(ctx context.Context, id string, after uint64, as *acp.A
 		}
 		return sendRecord(as, principal, &pos.children, r)
 	})
-	damage := (*engine.DamageError)(nil)
-	if errors.As(err, &damage) {
-		return last, as.Notice(acp.NoticeSeverityError, "The rest of this session is damaged.", damage.Error())
+	if damage := (*engine.DamageError)(nil); errors.As(err, &damage) {
+		err = as.Notice(acp.NoticeSeverityError, damagedTitle, damage.Summary())
 	}
 	if err == nil && usage != nil { // of which the last one alone counts, and is so still
 		pos.hide(1)

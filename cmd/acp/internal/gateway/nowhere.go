@@ -44,7 +44,7 @@ func (g *Gateway) come(ctx context.Context, id string) (place, error) {
 		return f.p, f.err
 	case <-late.C:
 	}
-	if node, _, err := g.cfg.Log.Owner(ctx, id); err == nil && node != "" && node != g.self().Name {
+	if node, err := g.cfg.Log.Owner(ctx, id); err == nil && node != "" && node != g.self().Name {
 		gate := make(chan struct{})
 		close(gate)
 		return &nowhere{g, id, gate}, nil

@@ -300,7 +300,7 @@ const sentEvery = 16
 // arrived reports how long a record took to a client.
 func (g *Gateway) arrived(r *engine.Record) {
 	if r.Seq%sentEvery == 0 {
-		g.cfg.Observer.Happened(Event{Kind: EventSent, Took: time.Since(r.Time)})
+		g.cfg.Observer.Happened(Event{Kind: EventSent, Took: time.Since(r.At)})
 	}
 }
 

@@ -132,7 +132,7 @@ func (s *session) loadOperations(ctx context.Context) error {
 		return nil
 	}
 	var was operations
-	if err := s.g.cfg.Log.Read(ctx, s.id, 0, func(r engine.Record) error { return was.read(&r) }); err != nil {
+	if err := s.g.cfg.Log.Fold(ctx, s.id, 0, func(r engine.Record) error { return was.read(&r) }); err != nil {
 		return err
 	}
 	o.mu.Lock()

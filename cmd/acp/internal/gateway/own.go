@@ -109,7 +109,7 @@ const maxOperation = 256
 func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
 	w, ok := t.Session().Value.(*watcher)
 	if !ok {
-		return errDamaged
+		return acp.SessionNotFound(t.Session().ID())
 	}
 	who, err := w.entitled(ctx)
 	if err != nil {

@@ -109,14 +109,10 @@ func (w *watcher) here(ctx context.Context) (place, error) {
 func (w *watcher) move(ctx context.Context) error {
 	for told := false; ; told = true {
 		err := w.moveOnce(ctx)
-		damage := (*engine.DamageError)(nil)
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil, errors.Is(err, ErrClosed), errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrNotFound):
-			return err
-		case errors.As(err, &damage):
-			w.damaged(damage)
 			return err
 		}
 		if !told {
@@ -128,16 +124,17 @@ func (w *watcher) move(ctx context.Context) error {
 	}
 }
 
-// damaged tells the client that nothing more can be sent.
+// damagedTitle is the title of the notice that something of a session cannot be read.
+const damagedTitle = "Part of this session is damaged."
+
+// damaged tells the client that something is left out.
 func (w *watcher) damaged(damage *engine.DamageError) {
-	_ = w.session.Notice(acp.NoticeSeverityError, "The rest of this session is damaged.", damage.Error())
+	_ = w.session.Notice(acp.NoticeSeverityError, damagedTitle, damage.Summary())
 }
 
 // ended returns what a client is answered once nothing more is sent to it: w.over is closed.
 func (w *watcher) ended() error {
 	switch {
-	case w.isDamaged():
-		return errDamaged
 	case errors.Is(w.why, engine.ErrNotFound):
 		return errDeleted
 	case w.g.closing():
@@ -146,20 +143,9 @@ func (w *watcher) ended() error {
 	return ErrClosed // whom nobody can answer any more
 }
 
-// isDamaged reports whether nothing more is sent to the client because the session is damaged.
-func (w *watcher) isDamaged() bool {
-	select {
-	case <-w.over:
-		return errors.As(w.why, new(*engine.DamageError))
-	default:
-		return false
-	}
-}
-
-// errDamaged, errDeleted and errMoving are why a session cannot be used.
+// errDeleted and errMoving are why a session cannot be used.
 var (
 	errMoving  error = &jsonrpc.Failure{Message: "the session has no place at present", Reason: "moving", RetryAfter: 5 * time.Second}
-	errDamaged error = &jsonrpc.Failure{Message: "the session is damaged, and can only be read", Reason: "damaged"}
 	errDeleted error = &jsonrpc.Failure{Message: "the session was deleted", Reason: "deleted"}
 )
 

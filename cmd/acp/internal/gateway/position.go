@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 
@@ -244,12 +245,19 @@ func (g *Gateway) tellPositions(next jsonrpc.Handler) jsonrpc.Handler {
 	}
 }
 
+// errNoPosition is why a client is sent a session anew that has a position in it which is gone: it was compacted, or lost with the
+// end of the log when the power failed, or the log is another one since.
+var errNoPosition = fmt.Errorf("the position is gone: %w", engine.ErrCompacted)
+
 // from is where a client that resumes a session says that it is. It returns the record after which it is sent what
 // follows, and how many updates it has of the next one.
 func (g *Gateway) from(ctx context.Context, id string, m *meta, last uint64) (after uint64, skip int, err error) {
 	after = m.Cursor
 	invalid := func(format string, args ...any) (uint64, int, error) {
 		return 0, 0, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, format, args...)
+	}
+	if after > last && m.Mark != "" {
+		return 0, 0, fmt.Errorf("%w: the cursor %d is after the end, which is %d", errNoPosition, after, last)
 	}
 	if after > last {
 		return invalid("the cursor %d is after the end, which is %d", after, last)
@@ -258,14 +266,14 @@ func (g *Gateway) from(ctx context.Context, id string, m *meta, last uint64) (af
 		return invalid("the part %d is negative", m.Part)
 	}
 	if after > 0 { // it may be in what was compacted
-		if err := g.cfg.Log.Read(ctx, id, after, func(engine.Record) error { return errRead }); err != nil && !errors.Is(err, errRead) {
+		if err := g.cfg.Log.Fold(ctx, id, after, func(engine.Record) error { return errRead }); err != nil && !errors.Is(err, errRead) {
 			return 0, 0, err
 		}
 	}
 	if after > 0 && m.Mark != "" {
 		errFound := errors.New("found")
 		var mark string
-		err := g.cfg.Log.Read(ctx, id, after-1, func(r engine.Record) error {
+		err := g.cfg.Log.Fold(ctx, id, after-1, func(r engine.Record) error {
 			mark = markOf(&r)
 			return errFound
 		})
@@ -273,7 +281,7 @@ func (g *Gateway) from(ctx context.Context, id string, m *meta, last uint64) (af
 			return 0, 0, err
 		}
 		if mark != m.Mark {
-			return invalid("the cursor %d with the mark %.16q is not one of this session", after, m.Mark)
+			return 0, 0, fmt.Errorf("%w: the cursor %d with the mark %.16q is not one of this session", errNoPosition, after, m.Mark)
 		}
 	}
 	return after, m.Part, nil

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -179,7 +181,7 @@ func TestPositionsReplayed(t *testing.T) {
 	}
 }
 
-// TestBadPositions: a position that is not one of the session is refused.
+// TestBadPositions: what is no position is refused. With one that has a mark, and is not in the session, a client is sent all of it.
 func TestBadPositions(t *testing.T) {
 	r := newRig(t, talking(nil))
 	c, wire := r.wired(2)
@@ -191,17 +193,66 @@ func TestBadPositions(t *testing.T) {
 	if !strings.Contains(foreign, "mark") {
 		t.Fatal(foreign)
 	}
+	resume := func(c *client, position string) error {
+		_, err := c.conn.Resume(t.Context(), s.ID(), acp.SessionConfig{Cwd: "/project", Meta: json.RawMessage(`{"` + metaKey + `":` + position + `}`)})
+		return err
+	}
 	for name, position := range map[string]string{
-		"after the end":   `{"cursor":1000}`,
-		"another session": foreign,
-		"negative part":   `{"cursor":1,"part":-1}`,
-		"negative":        `{"cursor":-1}`,
-		"text":            `{"cursor":"x"}`,
+		"after the end": `{"cursor":1000}`,
+		"negative part": `{"cursor":1,"part":-1}`,
+		"negative":      `{"cursor":-1}`,
+		"text":          `{"cursor":"x"}`,
 	} {
 		bad := (*jsonrpc.Error)(nil)
-		_, err := r.connect(1).conn.Resume(t.Context(), s.ID(), acp.SessionConfig{Cwd: "/project", Meta: json.RawMessage(`{"` + metaKey + `":` + position + `}`)})
-		if !errors.As(err, &bad) || bad.Code != jsonrpc.CodeInvalidParams {
+		if err := resume(r.connect(1), position); !errors.As(err, &bad) || bad.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, position := range map[string]string{"of another session": foreign, "lost": `{"cursor":1000,"mark":"00000000"}`} {
+		d := r.connect(2)
+		if err := resume(d, position); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		want := "notice: This session is shown from its beginning.|user: one|agent: one|end: end_turn"
+		if got := strings.Join(d.seen.take(), "|"); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestPositionAtEnd: the position that a client has once it was sent everything is one that it can resume from, also if the session
+// was described anew since its last record.
+func TestPositionAtEnd(t *testing.T) {
+	r := newRig(t, talking(nil))
+	c := r.connect(2)
+	s := c.new(t)
+	for _, text := range []string{"", "one"} {
+		if text != "" {
+			say(t, s, text)
+			if err := r.g.session(string(s.ID())).update(t.Context(), func(info *engine.Session) { info.Title = "T" }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d := r.connect(2)
+		var answer struct {
+			Position struct {
+				Cursor uint64 `json:"cursor"`
+			} `json:"github.com/goacp/acp"`
+		}
+		if err := json.Unmarshal(d.load(t, s.ID()).Meta(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		head, err := r.log.Head(t.Context(), string(s.ID()))
+		if err != nil || answer.Position.Cursor != head.Seq {
+			t.Errorf("the answer has %d, the end is %d, %v", answer.Position.Cursor, head.Seq, err)
+		}
+		e := r.connect(2)
+		meta := fmt.Appendf(nil, `{%q:{"cursor":%d,"mark":%q}}`, metaKey, head.Seq, hex.EncodeToString(head.Hash[:maxMark/2]))
+		if _, err := e.conn.Resume(t.Context(), s.ID(), acp.SessionConfig{Cwd: "/project", Meta: meta}); err != nil {
+			t.Errorf("%d: %v", head.Seq, err)
+		}
+		if got := e.seen.take(); len(got) > 0 && got[0] != "title: T" { // which comes anyway
+			t.Errorf("%d: sent %q", head.Seq, got)
 		}
 	}
 }

@@ -342,7 +342,7 @@ func (g *Gateway) waiting(id string) int {
 
 // about returns _meta of a session in a list, in which n is how much happens.
 func about(who *Who, info *engine.Session, n count) json.RawMessage {
-	about := map[string]any{"agent": info.Agent, "state": info.State, "damaged": info.Damaged != ""}
+	about := map[string]any{"agent": info.Agent, "state": info.State}
 	if info.Owner != who.User {
 		about["owner"], about["role"] = info.Owner, who.standing
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
 )
 
 // A received update is one of version 1 as a client was sent it, and the record before it.
@@ -103,10 +104,11 @@ func TestResumedTranslation(t *testing.T) {
 		got    []received
 	}
 	last := logOf(t, r, s.ID())
-	visits := make([]visit, len(last))
+	begin := slices.IndexFunc(last, func(r engine.Record) bool { return r.Kind == kindPrompt })
+	visits := make([]visit, len(last)-begin)
 	for i := range visits {
 		v := &visits[i]
-		v.cursor = uint64(i + 1)
+		v.cursor = uint64(begin + i + 1)
 		c := r.connect(1, receives(&mu, &v.got, &news))
 		meta := fmt.Appendf(nil, `{%q:{"cursor":%d}}`, metaKey, v.cursor)
 		if _, err := c.conn.Resume(t.Context(), s.ID(), acp.SessionConfig{Cwd: "/project", Meta: meta}); err != nil {

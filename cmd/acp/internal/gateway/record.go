@@ -10,6 +10,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -18,22 +19,44 @@ const maxRecord = engine.MaxData - 64<<10
 
 // Kinds of records.
 const (
-	kindPrompt = "prompt"     // promptRecord: a client's prompt, as its turn begins
-	kindUpdate = "update"     // a session update of version 2
-	kindChild  = "child"      // the same of the session of a subagent
-	kindEnd    = "turn_end"   // endRecord
-	kindAsk    = "ask"        // askRecord: the agent asks
-	kindAnswer = "ask_answer" // answerRecord: and has an answer
-	kindLate   = "ask_late"   // answerRecord: an answer that came when there was a decision, and counts for nothing
-	kindNotice = "notice"     // noticeRecord: what the gateway has to say
+	kindPrompt = journal.KindPrompt  // promptRecord: a client's prompt, as its turn begins
+	kindUpdate = journal.KindUpdate  // a session update of version 2
+	kindChild  = journal.KindChild   // the same of the session of a subagent
+	kindEnd    = journal.KindEnd     // endRecord
+	kindAsk    = journal.KindAsked   // askRecord: the agent asks
+	kindAnswer = journal.KindDecided // answerRecord: and has an answer
+	kindLate   = journal.KindLate    // answerRecord: an answer that came when there was a decision, and counts for nothing
+	kindNotice = journal.KindNotice  // noticeRecord: what the gateway has to say
+	kindShare  = journal.KindShared  // shareRecord
 
-	kindDropped  = "dropped"  // droppedRecord: a prompt that was cancelled before it began
-	kindFork     = "fork"     // forkRecord: what the session was forked from
-	kindStart    = "start"    // an agent is started that outlives the gateway
-	kindSent     = "sent"     // sentRecord: what it is sent next
-	kindAccepted = "accepted" // acceptedRecord: its answer to a prompt, in version 2
-	kindMark     = "mark"     // stamp: of events without a record
+	kindDropped  = journal.KindDropped  // droppedRecord: a prompt that was cancelled before it began
+	kindFork     = journal.KindFork     // forkRecord: what the session was forked from
+	kindStart    = journal.KindStart    // an agent is started that outlives the gateway
+	kindSent     = journal.KindSent     // sentRecord: what it is sent next
+	kindAccepted = journal.KindAccepted // acceptedRecord: its answer to a prompt, in version 2
+	kindMark     = journal.KindMark     // stamp: of events without a record
 )
+
+// Says returns what a record says about its session: see [engine.Options].
+func Says(r *engine.Record) (said engine.Said) {
+	switch r.Kind {
+	case kindPrompt:
+		said.State = stateRunning
+	case kindEnd:
+		if end, err := decodeEnd(r.Data); err == nil {
+			said.State = end.state()
+		}
+	case kindShare:
+		var s shareRecord
+		if json.Unmarshal(r.Data, &s) == nil && s.User != "" {
+			if s.Role == RoleNone {
+				s.Role = ""
+			}
+			said.Share = &engine.Share{User: s.User, Role: s.Role}
+		}
+	}
+	return said
+}
 
 // States of sessions in the engine.
 const (

@@ -30,7 +30,7 @@ func (r *wireRemove) lane() string { return "remove " + r.Session } // it takes 
 func (g *Gateway) remove(ctx context.Context, id string) error {
 	asked := ""
 	if g.cfg.Nodes != nil && g.session(id) == nil {
-		owner, _, err := g.cfg.Log.Owner(ctx, id)
+		owner, err := g.cfg.Log.Owner(ctx, id)
 		if err != nil {
 			g.logger(id).Info("gateway: the owner of a session that is deleted is not known", "error", err)
 		}

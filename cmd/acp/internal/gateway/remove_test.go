@@ -217,7 +217,7 @@ func TestRemoveFails(t *testing.T) {
 		t.Error(err)
 	}
 	p.fails = nil
-	if owner, _, err := a.log.Owner(t.Context(), string(s.ID())); err != nil || owner != "" {
+	if owner, err := a.log.Owner(t.Context(), string(s.ID())); err != nil || owner != "" {
 		t.Errorf("owner %q: %v", owner, err)
 	}
 	say(t, b.connect(1).load(t, s.ID()), "one")

@@ -9,6 +9,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 // A Retention says for how long sessions are kept, and how. They count from the last change of a session.
@@ -64,9 +65,8 @@ func (g *Gateway) retainOnce(ctx context.Context, cursor string, now time.Time) 
 			continue
 		}
 		worked, err := g.retainSession(ctx, info, now)
-		damage := (*engine.DamageError)(nil)
 		switch {
-		case err == nil, errors.Is(err, engine.ErrOwned), errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrNotFound), errors.As(err, &damage):
+		case err == nil, errors.Is(err, engine.ErrOwned), errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrNotFound):
 		case ctx.Err() != nil:
 			return "", err
 		default:
@@ -86,11 +86,9 @@ func (g *Gateway) retainOnce(ctx context.Context, cursor string, now time.Time) 
 func (g *Gateway) retainSession(ctx context.Context, info *engine.Session, now time.Time) (worked bool, err error) {
 	p, age := g.cfg.Retention, now.Sub(info.Updated)
 	if p.Sessions > 0 && age > p.Sessions {
-		if info.Damaged == "" { // nobody else has it
-			free, err := g.alone(ctx, info.ID, func(context.Context, *engine.Owned) error { return nil })
-			if err != nil || !free {
-				return false, err
-			}
+		free, err := g.alone(ctx, info.ID, func(context.Context, *engine.Owned) error { return nil }) // nobody else has it
+		if err != nil || !free {
+			return false, err
 		}
 		if err := g.remove(ctx, info.ID); err != nil {
 			return true, err
@@ -98,11 +96,14 @@ func (g *Gateway) retainSession(ctx context.Context, info *engine.Session, now t
 		g.cfg.Observer.Happened(Event{Kind: EventDelete, Why: "retention"})
 		return true, nil
 	}
-	if p.Raw == 0 || age <= p.Raw || info.Damaged != "" {
+	if p.Raw == 0 || age <= p.Raw {
 		return false, nil
 	}
 	var known attributes
-	if err := known.decode(info.Attributes); err != nil || known.Compacted >= info.Head.Seq {
+	if err := known.decode(info.Attributes); err != nil {
+		return false, err
+	}
+	if more, err := g.compactable(ctx, info.ID, known.Compacted); err != nil || !more {
 		return false, err
 	}
 	_, err = g.alone(ctx, info.ID, func(ctx context.Context, own *engine.Owned) error {
@@ -110,6 +111,17 @@ func (g *Gateway) retainSession(ctx context.Context, info *engine.Session, now t
 		return g.compact(ctx, info, own, known.Compacted)
 	})
 	return worked, err
+}
+
+// compactable reports whether anything follows a record up to which a session is compacted. That it is, is a record, too.
+func (g *Gateway) compactable(ctx context.Context, id string, after uint64) (bool, error) {
+	err := g.cfg.Log.Fold(ctx, id, after, func(r engine.Record) error {
+		if r.Kind != journal.KindSession {
+			return errRead
+		}
+		return nil
+	})
+	return errors.Is(err, errRead), ignoring(err, errRead)
 }
 
 // alone calls f with a session that is not open, here or elsewhere. Who opens it meanwhile here waits. It reports whether
@@ -129,7 +141,7 @@ func (g *Gateway) alone(ctx context.Context, id string, f func(context.Context, 
 		return false, err
 	}
 	err = f(ctx, own)
-	if e := own.Release(context.WithoutCancel(ctx)); err == nil {
+	if e := g.release(own); err == nil {
 		err = e
 	}
 	return true, err
@@ -139,7 +151,7 @@ func (g *Gateway) alone(ctx context.Context, id string, f func(context.Context, 
 func (g *Gateway) compact(ctx context.Context, info *engine.Session, own *engine.Owned, after uint64) error {
 	f := folder{upTo: after}
 	errEnough := errors.New("that is all for now")
-	err := g.cfg.Log.Read(ctx, info.ID, after, func(r engine.Record) error {
+	err := g.cfg.Log.Fold(ctx, info.ID, after, func(r engine.Record) error {
 		if err := f.add(r); err != nil {
 			return err
 		}
@@ -152,13 +164,14 @@ func (g *Gateway) compact(ctx context.Context, info *engine.Session, own *engine
 		return err
 	}
 	f.close()
-	if err := own.Compact(ctx, f.gaps); err != nil {
+	err = own.Compact(ctx, f.gaps)
+	if errors.As(err, new(*engine.DamageError)) { // then it stays as it is
+		f.replaced, err = 0, nil
+	}
+	if err != nil {
 		return err
 	}
 	upTo := f.upTo
-	if err == nil { // and the record that vouches for it, which is the last one
-		upTo = own.Head().Seq
-	}
 	if _, err = g.cfg.Log.Update(ctx, info.ID, func(v *engine.Session) error {
 		var known attributes
 		if err := known.decode(v.Attributes); err != nil {
@@ -176,10 +189,10 @@ func (g *Gateway) compact(ctx context.Context, info *engine.Session, own *engine
 	return nil
 }
 
-// reload sends the whole history to a client that has a position in what was compacted, and says so.
+// reload sends the whole history to a client whose position is gone, and says so.
 func (g *Gateway) reload(ctx context.Context, id string, as *acp.AgentSession, pos *position) (last uint64, err error) {
 	pos.skip = 0
-	if err := as.Notice(acp.NoticeSeverityInfo, "This session is shown from its beginning.", "It was compacted since this client has seen it: the position that the client has is not kept any more."); err != nil && as.Conn().Version() > 1 {
+	if err := as.Notice(acp.NoticeSeverityInfo, "This session is shown from its beginning.", "The position that this client has is not in the session any more: it was compacted, or what was said last was lost."); err != nil && as.Conn().Version() > 1 {
 		return 0, err
 	}
 	return g.replay(ctx, id, 0, as, pos)
@@ -220,7 +233,7 @@ func (f *folder) add(r engine.Record) error {
 	case kindUpdate, kindChild:
 		return f.update(r)
 	case kindStart, kindSent, kindAccepted, kindMark: // for an agent that is gone
-		if f.open.To == 0 || f.open.Kind != "" || f.text != nil {
+		if f.open.To == 0 || f.open.Left.Kind != "" || f.text != nil {
 			f.close()
 			f.open, f.less = engine.Gap{From: r.Seq}, true
 		}
@@ -254,7 +267,7 @@ func (f *folder) update(r engine.Record) error {
 		f.open, f.n, f.less = engine.Gap{From: r.Seq, To: r.Seq}, 1, true
 		return nil
 	}
-	f.open, f.n, f.less = engine.Gap{From: r.Seq, To: r.Seq, Kind: r.Kind, Data: encode(updateRecord{Update: record.Update, Child: record.Child})}, 1, less
+	f.open, f.n, f.less = engine.Gap{From: r.Seq, To: r.Seq, Left: journal.Draft{Kind: r.Kind, Data: encode(updateRecord{Update: record.Update, Child: record.Child})}}, 1, less
 	f.text, f.of, f.size = u, record.Child, len(record.Update)
 	return nil
 }
@@ -264,12 +277,12 @@ func (f *folder) close() {
 	if f.open.To > 0 && f.less {
 		if f.n > 1 && f.text != nil {
 			if raw, err := json.Marshal(f.text); err == nil {
-				f.open.Data = encode(updateRecord{Update: raw, Child: f.of})
+				f.open.Left.Data = encode(updateRecord{Update: raw, Child: f.of})
 			}
 		}
 		f.gaps = append(f.gaps, f.open)
 		f.replaced += f.n
-		if f.open.Kind != "" {
+		if f.open.Left.Kind != "" {
 			f.replaced--
 		}
 	}

@@ -49,6 +49,7 @@ func TestRetainRaw(t *testing.T) {
 		}
 		r.g.cfg.Retention = Retention{Raw: 24 * time.Hour}
 		before := logOf(t, r, id)
+		middle := slices.IndexFunc(before, func(r engine.Record) bool { return r.Kind == kindUpdate }) + 2 // in the first answer
 		retain()
 		if got := logOf(t, r, id); len(got) != len(before) {
 			t.Errorf("a session that is used has %d records, had %d", len(got), len(before))
@@ -83,7 +84,7 @@ func TestRetainRaw(t *testing.T) {
 			t.Errorf("loaded %q", got)
 		}
 		stale := r.connect(2)
-		meta := encode(map[string]any{metaKey: map[string]any{"cursor": 3}})
+		meta := encode(map[string]any{metaKey: map[string]any{"cursor": middle}})
 		if _, err := stale.conn.Resume(t.Context(), id, acp.SessionConfig{Cwd: "/project", Meta: meta}); err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +194,7 @@ func TestFolder(t *testing.T) {
 	f.close()
 	var got []string
 	for _, g := range f.gaps {
-		got = append(got, strings.TrimSpace(string(rune('0'+g.From))+string(rune('0'+g.To))+" "+g.Kind))
+		got = append(got, strings.TrimSpace(string(rune('0'+g.From))+string(rune('0'+g.To))+" "+string(g.Left.Kind)))
 	}
 	if want := []string{"12", "45 update", "88"}; !slices.Equal(got, want) || f.replaced != 4 {
 		t.Errorf("%q, %d replaced", got, f.replaced)
@@ -219,11 +220,11 @@ func TestFoldSubagents(t *testing.T) {
 	f.close()
 	var got []string
 	for _, g := range f.gaps {
-		child, u, err := decodeChild(g.Data)
+		child, u, err := decodeChild(g.Left.Data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, fmt.Sprintf("%d-%d %s %s: %s", g.From, g.To, g.Kind, child, u.(*acp.AgentMessageChunk).Content.(*acp.TextContent).Text))
+		got = append(got, fmt.Sprintf("%d-%d %s %s: %s", g.From, g.To, g.Left.Kind, child, u.(*acp.AgentMessageChunk).Content.(*acp.TextContent).Text))
 	}
 	want := []string{"1-2 child s.a: one two ", "4-5 update : four five", "6-7 child s.a: six seven"}
 	if !slices.Equal(got, want) {

@@ -112,13 +112,10 @@ func (s *session) claim(ctx context.Context) error {
 		err = s.known.decode(s.info.Attributes)
 	}
 	if err != nil {
-		return errors.Join(err, own.Release(context.WithoutCancel(ctx)))
+		return errors.Join(err, s.g.release(own))
 	}
-	s.log = newWriter(s.ctx, own, s.lost, func(err error) {
-		s.logger().Warn("gateway: the log cannot be written, and is tried again", "error", err)
-	})
-	s.log.observe, s.log.ending, s.log.stated = s.appending, s.g.ending.Done(), s.stated
-	s.g.work.Go(s.log.run)
+	s.log = newWriter(s.g.endingWith(s.ctx), own, s.lost)
+	s.log.observe, s.log.stated = s.appending, s.stated
 	s.mu.Lock()
 	s.idle = time.AfterFunc(s.g.cfg.IdleAgent, s.rest)
 	s.mu.Unlock()
@@ -132,8 +129,7 @@ func (s *session) claim(ctx context.Context) error {
 			b.stop()
 		}
 		s.cancel(err)
-		<-s.log.done
-		return errors.Join(err, own.Release(context.WithoutCancel(ctx)))
+		return errors.Join(err, s.g.release(own))
 	}
 	return nil
 }
@@ -190,7 +186,7 @@ func (a *attributes) note(u acp.SessionUpdate, raw json.RawMessage) bool {
 func (s *session) endInterrupted(ctx context.Context) error {
 	open, state := "", stateIdle
 	var asks []askRecord // that are open
-	err := s.g.cfg.Log.Read(ctx, s.id, 0, func(r engine.Record) error {
+	err := s.g.cfg.Log.Fold(ctx, s.id, 0, func(r engine.Record) error {
 		switch r.Kind {
 		case kindAsk:
 			var a askRecord
@@ -252,6 +248,9 @@ func (s *session) notice(ctx context.Context, severity acp.NoticeSeverity, title
 
 // update keeps attributes of the session.
 func (s *session) update(ctx context.Context, change func(*engine.Session)) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(s.g.ending, stop)()
 	info, err := s.g.cfg.Log.Update(ctx, s.id, func(info *engine.Session) error {
 		change(info)
 		return nil
@@ -269,8 +268,8 @@ func (s *session) update(ctx context.Context, change func(*engine.Session)) erro
 	return nil
 }
 
-// keep stores what is known of the session. change is called with the lock held.
-func (s *session) keep(ctx context.Context, change func(*attributes)) error {
+// keep stores what is known of the session, and with it what else is to be changed. change is called with the lock held.
+func (s *session) keep(ctx context.Context, change func(*attributes), also ...func(*engine.Session)) error {
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
 	s.mu.Lock()
@@ -294,7 +293,12 @@ func (s *session) keep(ctx context.Context, change func(*attributes)) error {
 	if err != nil {
 		return err
 	}
-	return s.update(ctx, func(info *engine.Session) { info.Attributes = data })
+	return s.update(ctx, func(info *engine.Session) {
+		info.Attributes = data
+		for _, change := range also {
+			change(info)
+		}
+	})
 }
 
 // gone implements place.
@@ -335,7 +339,7 @@ func (s *session) greeting(context.Context) (greeting, error) {
 }
 
 // last implements place.
-func (s *session) last(context.Context) (uint64, error) { return s.log.last(), nil }
+func (s *session) last(context.Context) (uint64, error) { return s.own.Head().Seq, nil }
 
 // lost is called when nothing more can be written: another process owns the session, or its log is
 // damaged.

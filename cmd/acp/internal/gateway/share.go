@@ -55,9 +55,6 @@ type shareRecord struct {
 	By   string `json:"by"`
 }
 
-// kindShare is the kind of such a record.
-const kindShare = "share"
-
 // lookUp returns a session that a client may see, and who the client is in it. A session of somebody else that is not
 // shared with the client's user is not there.
 func (g *Gateway) lookUp(ctx context.Context, id acp.SessionID) (Who, engine.Session, error) {
@@ -128,8 +125,6 @@ func (w *Who) canceller() string {
 // of somebody else.
 func (w *watcher) entitled(ctx context.Context) (Who, error) {
 	switch {
-	case w.ctx.Err() != nil && w.isDamaged():
-		return Who{}, errDamaged
 	case w.ctx.Err() != nil:
 		return Who{}, acp.SessionNotFound(acp.SessionID(w.id))
 	case w.who.owner == w.who.User:
@@ -225,12 +220,12 @@ func (g *Gateway) setShare(ctx context.Context, who *Who, info *engine.Session, 
 		return err
 	}
 	r := &shareRecord{User: p.User, Role: p.Role, By: who.User}
+	if err := g.apply(ctx, p.SessionID, change{Share: r}); err != nil {
+		return err
+	}
 	if g.cfg.Audit.Shared != nil {
 		g.cfg.Audit.Shared(r.By, info.ID, r.User, r.Role)
 	}
 	g.changed(info.ID)
-	if info.Damaged != "" { // nothing more can be written, and what is done is checked anyway
-		return nil
-	}
-	return g.apply(ctx, p.SessionID, change{Share: r})
+	return nil
 }

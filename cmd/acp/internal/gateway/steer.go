@@ -32,7 +32,7 @@ const methodSteering = "_session/steering"
 func (g *Gateway) steer(ctx context.Context, as *acp.AgentSession, r *acp.SteerMessage) (acp.SteerOutcome, error) {
 	w, ok := as.Value.(*watcher)
 	if !ok {
-		return "", errDamaged
+		return "", acp.SessionNotFound(as.ID())
 	}
 	who, err := w.entitled(ctx)
 	if err != nil {

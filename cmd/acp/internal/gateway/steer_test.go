@@ -112,7 +112,7 @@ func talk(seen []string) (said []string) {
 }
 
 // recordsOf counts the records of a kind.
-func recordsOf(t *testing.T, r *rig, id acp.SessionID, kind string) (n int) {
+func recordsOf(t *testing.T, r *rig, id acp.SessionID, kind engine.Kind) (n int) {
 	t.Helper()
 	err := r.log.Read(t.Context(), string(id), 0, func(rec engine.Record) error {
 		if rec.Kind == kind {

@@ -63,30 +63,6 @@ func (g *Gateway) resumeTail(ctx context.Context, as *acp.AgentSession, m *meta,
 	return &start, after, err
 }
 
-// replayDamaged sends a client the history of a session up to where it is damaged, or the end of that.
-func (g *Gateway) replayDamaged(ctx context.Context, as *acp.AgentSession, m *meta, pos *position) error {
-	id := string(as.ID())
-	if err := m.checkTail(); err != nil {
-		return err
-	}
-	start := uint64(0)
-	if m.Tail != nil {
-		last := uint64(0)
-		err := g.cfg.Log.Read(ctx, id, 0, func(r engine.Record) error { last = r.Seq; return nil })
-		if damage := (*engine.DamageError)(nil); err != nil && !errors.As(err, &damage) {
-			return err
-		}
-		if start, err = g.tailOf(ctx, id, last, *m.Tail); err != nil {
-			return err
-		}
-	}
-	last, err := g.replay(ctx, id, start, as, pos)
-	if err == nil && m.Tail != nil {
-		as.SetAnswerMeta(g.answerMeta(ctx, id, last, &start))
-	}
-	return err
-}
-
 // tailOf returns after which record the last n ones begin, and some more if a message began shortly before.
 func (g *Gateway) tailOf(ctx context.Context, id string, last uint64, n int) (uint64, error) {
 	if last <= uint64(n) {
@@ -104,7 +80,7 @@ func (g *Gateway) tailOf(ctx context.Context, id string, last uint64, n int) (ui
 	if start > 0 {
 		message = unknownMessage
 	}
-	err = g.cfg.Log.Read(ctx, id, start, func(r engine.Record) error {
+	err = g.cfg.Log.Fold(ctx, id, start, func(r engine.Record) error {
 		if before > at {
 			return errRead
 		}
@@ -115,11 +91,7 @@ func (g *Gateway) tailOf(ctx context.Context, id string, last uint64, n int) (ui
 		before = r.Seq // the next one may stand for several
 		return nil
 	})
-	damage := (*engine.DamageError)(nil)
-	if errors.Is(err, errRead) || errors.As(err, &damage) { // which whoever sends it meets again
-		err = nil
-	}
-	return begin, err
+	return begin, ignoring(err, errRead)
 }
 
 // unknownMessage is the message of records of which nothing is known. No message has this id.
@@ -166,7 +138,7 @@ func (g *Gateway) turnAt(ctx context.Context, id string, seq uint64) (prompt uin
 			return 0, err
 		}
 		found := false
-		err = g.cfg.Log.Read(ctx, id, start, func(r engine.Record) error {
+		err = g.cfg.Log.Fold(ctx, id, start, func(r engine.Record) error {
 			switch {
 			case r.Seq > end:
 				return errRead
@@ -210,7 +182,7 @@ func (g *Gateway) recall(ctx context.Context, as *acp.AgentSession, after uint64
 	}
 	pos.recall(true)
 	defer pos.recall(false)
-	err = g.cfg.Log.Read(ctx, id, from, func(r engine.Record) error {
+	err = g.cfg.Log.Fold(ctx, id, from, func(r engine.Record) error {
 		if r.Seq > after {
 			return errRead
 		}
@@ -360,7 +332,7 @@ func (g *Gateway) backdrop(ctx context.Context, id string, last uint64) (backdro
 			return d, err
 		}
 		d.plans = slices.Clone(d.plans)
-		err = g.cfg.Log.Read(ctx, id, start, func(r engine.Record) error {
+		err = g.cfg.Log.Fold(ctx, id, start, func(r engine.Record) error {
 			if r.Seq > last {
 				return errRead
 			}
@@ -372,8 +344,7 @@ func (g *Gateway) backdrop(ctx context.Context, id string, last uint64) (backdro
 			d = backdrop{}
 			continue
 		}
-		damage := (*engine.DamageError)(nil)
-		if err != nil && !errors.Is(err, errRead) && !errors.As(err, &damage) {
+		if err != nil && !errors.Is(err, errRead) {
 			return d, err
 		}
 		break

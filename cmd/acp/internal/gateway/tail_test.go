@@ -68,7 +68,7 @@ func texts(all []sentUpdate) (found []string) {
 	return found
 }
 
-// long makes a session with a long log: messages of some pieces each.
+// long makes a session with a long log: messages of some pieces each, behind the record that describes it.
 func (r *rig) long(t *testing.T, id string, messages, pieces int) {
 	t.Helper()
 	if _, err := r.log.Create(t.Context(), engine.Session{ID: id, Agent: "test", Cwd: "/project", Owner: "local", State: stateIdle}); err != nil {
@@ -109,14 +109,15 @@ func TestTail(t *testing.T) {
 			first, then string
 			refused     bool
 		}{
-			{meta: `{"tail":20}`, from: 980, last: 1000, first: "98.0"},
-			{meta: `{"tail":5}`, from: 990, last: 1000, first: "99.0"},
-			{meta: `{"tail":0}`, from: 1000, last: 1000},
-			{meta: `{"tail":5000}`, from: 0, last: 1000, first: "0.0"},
-			{meta: `{"tail":30,"cursor":995}`, from: 995, last: 995, then: "99.5"},
-			{meta: `{"tail":30,"cursor":12}`, from: 970, last: 1000, first: "97.0"},
-			{meta: `{"tail":30,"cursor":12,"mark":"00000000"}`, refused: true},
-			{meta: `{"tail":30,"cursor":1001}`, refused: true},
+			{meta: `{"tail":20}`, from: 981, last: 1001, first: "98.0"},
+			{meta: `{"tail":5}`, from: 991, last: 1001, first: "99.0"},
+			{meta: `{"tail":0}`, from: 1001, last: 1001},
+			{meta: `{"tail":5000}`, from: 0, last: 1001, first: "0.0"},
+			{meta: `{"tail":30,"cursor":996}`, from: 996, last: 996, then: "99.5"},
+			{meta: `{"tail":30,"cursor":12}`, from: 971, last: 1001, first: "97.0"},
+			{meta: `{"tail":30,"cursor":995,"mark":"00000000"}`, from: 971, last: 1001, first: "97.0"}, // it is of another log
+			{meta: `{"tail":30,"cursor":1002,"mark":"00000000"}`, from: 971, last: 1001, first: "97.0"},
+			{meta: `{"tail":30,"cursor":1002}`, refused: true},
 			{meta: `{"tail":-1}`, refused: true},
 			{meta: `{"tail":5001}`, refused: true},
 			{meta: `{"tail":"x"}`, refused: true},
@@ -134,7 +135,7 @@ func TestTail(t *testing.T) {
 				continue
 			}
 			got := texts(before)
-			if want := int(test.last - test.from); len(got) != want || test.first != "" && got[0] != test.first {
+			if want := int(test.last - max(test.from, 1)); len(got) != want || test.first != "" && got[0] != test.first {
 				t.Errorf("version %d, %s: %d texts, want %d, %q", version, test.meta, len(got), want, got[:min(len(got), 3)])
 			}
 			if test.then != "" {
@@ -325,12 +326,12 @@ func TestTailCompacted(t *testing.T) {
 	for _, meta := range []string{`{"tail":15}`, `{"tail":15,"cursor":5}`, `{"tail":198,"cursor":5}`} {
 		c, w := r.wired(2)
 		before, said, err := c.opens(t, w, "s_long", meta)
-		if err != nil || said.From == nil || *said.From%10 != 0 {
+		if err != nil || said.From == nil || *said.From%10 != 1 {
 			t.Errorf("%s: %+v, %v", meta, said, err)
 			continue
 		}
 		got := strings.Join(texts(before), "")
-		if !strings.HasSuffix(got, "19.9") || !strings.HasPrefix(got, fmt.Sprintf("%d.0", *said.From/10)) {
+		if !strings.HasSuffix(got, "19.9") || !strings.HasPrefix(got, fmt.Sprintf("%d.0", *said.From/10)) { // record 1 describes the session
 			t.Errorf("%s: after %d %q", meta, *said.From, got)
 		}
 		_ = c.conn.Close()
@@ -345,7 +346,7 @@ func TestRunsFar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add := func(kind string, n int) {
+	add := func(kind engine.Kind, n int) {
 		t.Helper()
 		for range n {
 			if _, err := own.Append(t.Context(), engine.Record{Kind: kind, Data: encode(endRecord{})}); err != nil {
@@ -357,14 +358,14 @@ func TestRunsFar(t *testing.T) {
 	add(kindMark, 1200)
 	add(kindEnd, 1)
 	got := map[uint64]bool{}
-	for _, seq := range []uint64{0, 1, 1999, 2000, 2001, 2002, 3201, 3202} {
+	for _, seq := range []uint64{0, 1, 2000, 2001, 2002, 2003, 3202, 3203} {
 		prompt, err := r.g.turnAt(t.Context(), "s_long", seq)
 		got[seq] = prompt > 0
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	if diff := cmp.Diff(map[uint64]bool{0: false, 1: false, 1999: false, 2000: false, 2001: true, 2002: true, 3201: true, 3202: false}, got); diff != "" {
+	if diff := cmp.Diff(map[uint64]bool{0: false, 1: false, 2000: false, 2001: false, 2002: true, 2003: true, 3202: true, 3203: false}, got); diff != "" {
 		t.Error(diff)
 	}
 	if err := own.Release(t.Context()); err != nil {

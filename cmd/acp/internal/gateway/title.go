@@ -15,10 +15,7 @@ func (s *session) name(ctx context.Context, content []acp.ContentBlock) error {
 	if asked == "" {
 		return nil
 	}
-	if err := s.keep(ctx, func(a *attributes) { a.Made = asked }); err != nil {
-		return err
-	}
-	return s.update(ctx, func(info *engine.Session) {
+	return s.keep(ctx, func(a *attributes) { a.Made = asked }, func(info *engine.Session) {
 		if info.Title == has {
 			info.Title = asked
 		}

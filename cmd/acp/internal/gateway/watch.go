@@ -189,9 +189,6 @@ func (w *watcher) run() {
 			w.ask(a, a.seq)
 		}
 		if !w.stay(ctx, p) {
-			if errors.As(w.why, new(*engine.DamageError)) {
-				return
-			}
 			if s, here := p.(*session); here && errors.Is(w.why, engine.ErrDeleted) && !s.given() {
 				s.lost(w.why) // by another node: it would notice when it writes next
 			}
@@ -230,9 +227,6 @@ func (w *watcher) stay(ctx context.Context, p place) bool {
 	for w.follow(ctx, here) {
 		sleep.For(here, followAgain)
 	}
-	if errors.As(w.why, new(*engine.DamageError)) {
-		return false
-	}
 	select {
 	case <-p.gone():
 		return ctx.Err() == nil
@@ -253,8 +247,7 @@ func (w *watcher) follow(ctx, here context.Context) bool {
 		case err == nil:
 		case errors.As(err, &damage):
 			w.damaged(damage)
-			w.why = err
-			return false
+			continue
 		case here.Err() != nil:
 			return false
 		case errors.Is(err, engine.ErrDeleted), errors.Is(err, engine.ErrClosed):

@@ -152,11 +152,11 @@ type wireRecord struct {
 }
 
 func toWire(r engine.Record) wireRecord {
-	return wireRecord{r.Seq, r.Epoch, r.Time.UnixNano(), r.Kind, r.Data, r.Hash[:]}
+	return wireRecord{r.Seq, r.Epoch, r.At.UnixNano(), string(r.Kind), r.Data, r.Hash[:]}
 }
 
 func (w *wireRecord) record() (engine.Record, error) {
-	r := engine.Record{Seq: w.Seq, Epoch: w.Epoch, Time: time.Unix(0, w.Time).UTC(), Kind: w.Kind, Data: w.Data}
+	r := engine.Record{Seq: w.Seq, From: w.Seq, Epoch: w.Epoch, At: time.Unix(0, w.Time).UTC(), Kind: engine.Kind(w.Kind), Data: w.Data}
 	if copy(r.Hash[:], w.Hash) != len(r.Hash) || len(w.Hash) != len(r.Hash) {
 		return r, fmt.Errorf("record %d has no hash", w.Seq)
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
@@ -49,7 +48,7 @@ func start(t *testing.T, cfg Config, agent *acp.Agent) *observed {
 			t.Fatal(err)
 		}
 	}
-	o.log, err = sqlite.Open(t.Context(), t.TempDir(), sqlite.Options{Options: engine.Options{LeaseTTL: time.Hour}}) // nobody renews it
+	o.log, err = sqlite.Open(t.Context(), t.TempDir(), "test", engine.Options{Says: gateway.Says}) // nobody renews it
 	must(err)
 	lease, err := o.log.Lease(t.Context(), "a")
 	must(err)

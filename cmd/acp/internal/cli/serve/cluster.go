@@ -31,6 +31,8 @@ type Cluster struct {
 	Address    string        // where they reach that, if it is another address
 	Workspaces []string      // directories whose sessions this node takes
 	Lease      time.Duration // how long the others wait for this node
+
+	notice func(string) // is called with what a person should know of the log; nil discards it
 }
 
 // envDatabase has the database if there is no flag for it, since others can see flags.
@@ -92,7 +94,7 @@ func (c *Cluster) check() error {
 // open opens the log: that of this machine in dir, or the database.
 func (c *Cluster) open(ctx context.Context, dir string, alarm func(session string, err error)) (*engine.Engine, error) {
 	if c.Database == "" {
-		return sqlite.Open(ctx, dir, sqlite.Options{Options: engine.Options{LeaseTTL: leaseTime, Alarm: alarm}})
+		return sqlite.Open(ctx, dir, "acp serve", engine.Options{Alarm: alarm, Notice: c.notice, Says: gateway.Says})
 	}
 	lease := leaseOfNodes
 	if c.Lease > 0 {
@@ -100,7 +102,7 @@ func (c *Cluster) open(ctx context.Context, dir string, alarm func(session strin
 	}
 	// The heads that this node has seen are in a file of its own: a database that loses its end does not
 	// lose them.
-	log, err := postgres.Open(ctx, c.Database, filepath.Join(dir, "heads-of-"+databaseName(c.Database)+".db"), engine.Options{LeaseTTL: lease, Alarm: alarm})
+	log, err := postgres.Open(ctx, c.Database, filepath.Join(dir, "heads-of-"+databaseName(c.Database)+".db"), engine.Options{LeaseTTL: lease, Alarm: alarm, Notice: c.notice, Says: gateway.Says})
 	if err != nil {
 		return nil, fmt.Errorf("--db: %w", err)
 	}

@@ -73,6 +73,7 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 		}
 	}
 	d.node, d.logger = node, o.App.Logger.With("node", node)
+	o.Cluster.notice = o.note
 	if d.log, err = o.Cluster.open(ctx, dir, o.alarm); err != nil {
 		return nil, err
 	}
@@ -275,10 +276,6 @@ func socketDir(node string) string {
 	}
 	return ""
 }
-
-// leaseTime is how long this program may do nothing, such as on a laptop that sleeps, before it gives its
-// sessions up. Nobody else can claim them: the directory is locked.
-const leaseTime = 365 * 24 * time.Hour
 
 // heldFor is how long agents wait for this program to be back.
 const heldFor = time.Minute

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +19,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/gateway"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
@@ -32,9 +36,10 @@ func newKeeping(a *app.App) []*cobra.Command {
 	k := &keeping{app: a}
 	backup := &cobra.Command{
 		Use: "backup FILE", Short: "Write all kept sessions to a file", Args: cobra.ExactArgs(1),
-		Long: `Write all sessions of acp serve, as they are at one moment, to FILE, and verify it. The
-server may run and write meanwhile. FILE must not exist. It has no devices and settings:
-to keep them, copy the directories of settings and of state.
+		Long: `Write all sessions of acp serve to FILE, a tar archive, and verify it. The server may run
+and write meanwhile: each session is as it is at one moment, which is not the same for all.
+FILE must not exist. It has no devices and settings: to keep them, copy the directories of
+settings and of state.
 
 Sessions in PostgreSQL are backed up with its own tools: see docs/operate.md.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return k.backup(cmd.Context(), k.file(args[0])) },
@@ -51,9 +56,9 @@ sessions that were there are kept in a directory, whose name is printed.`,
 	verify := &cobra.Command{
 		Use: "verify [FILE]", Short: "Check that all kept sessions are whole", Args: cobra.MaximumNArgs(1),
 		Long: `Read every session of acp serve, or of the backup FILE, and check that each record is as it
-was written and that none is missing. Sessions that are damaged are listed, and the status
-is 1. The server may run meanwhile. A session that was marked as damaged and is whole, as
-after a repair of the database, is not marked any more.`,
+was written and that none is missing. Sessions that are damaged are listed, with what they
+have lost, and the status is 1. The rest of them can be read, and continued. The server may
+run meanwhile.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return k.verify(cmd.Context(), args) },
 	}
 	export := &cobra.Command{
@@ -106,16 +111,31 @@ func (k *keeping) open(ctx context.Context) (*engine.Engine, error) {
 		if err := k.kept(dir); err != nil {
 			return nil, err
 		}
+		return sqlite.Look(ctx, dir, engine.Options{Says: gateway.Says})
 	}
 	return k.cluster.open(ctx, dir, func(string, error) {})
 }
 
 // kept returns an error if no server has kept sessions in a directory.
 func (k *keeping) kept(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, "log.db")); errors.Is(err, os.ErrNotExist) {
-		return exitcode.Errorf(exitcode.Failed, "nothing is kept in %s%s", dir, k.app.Elsewhere())
+	switch {
+	case has(dir, logName): // or not all of it was taken over
+		return exitcode.Errorf(exitcode.Failed, "an earlier version has kept the sessions in %s: acp serve takes them over when it starts", dir)
+	case has(dir, "sessions", "index.db"):
+		return nil
 	}
-	return nil
+	return exitcode.Errorf(exitcode.Failed, "nothing is kept in %s%s", dir, k.app.Elsewhere())
+}
+
+// logName is the file in which earlier versions kept all sessions.
+const logName = "log.db"
+
+// has reports whether a directory has one of some files.
+func has(dir string, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	})
 }
 
 func (k *keeping) backup(ctx context.Context, file string) error {
@@ -137,7 +157,23 @@ func (k *keeping) backup(ctx context.Context, file string) error {
 	return bad(n, damaged)
 }
 
-// isDatabase reports whether a file begins like one of SQLite.
+// openBackup opens a backup.
+func openBackup(ctx context.Context, name string) (*file.Archive, error) {
+	old, err := isDatabase(name)
+	if err != nil {
+		return nil, err
+	}
+	if old {
+		return nil, exitcode.Errorf(exitcode.Failed, "%s is a backup of an earlier version of acp, which can only be restored", name)
+	}
+	a, err := file.OpenArchive(ctx, name)
+	if errors.Is(err, file.ErrNoBackup) {
+		err = exitcode.Errorf(exitcode.Failed, "%s is not a backup of acp serve", name)
+	}
+	return a, err
+}
+
+// isDatabase reports whether a file begins like one of SQLite, as backups of earlier versions do.
 func isDatabase(file string) (bool, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -155,29 +191,32 @@ func isDatabase(file string) (bool, error) {
 const magic = "SQLite format 3\x00"
 
 // check verifies a backup.
-func (k *keeping) check(ctx context.Context, file string) (n, damaged int, err error) {
-	if ok, err := isDatabase(file); err != nil {
-		return 0, 0, err
-	} else if !ok {
-		return 0, 0, exitcode.Errorf(exitcode.Failed, "%s is not a backup of acp serve", file)
-	}
-	log, err := sqlite.OpenFile(ctx, file, engine.Options{})
+func (k *keeping) check(ctx context.Context, name string) (n, damaged int, err error) {
+	a, err := openBackup(ctx, name)
 	if err != nil {
 		return 0, 0, err
 	}
-	n, damaged, err = k.report(ctx, log)
-	return n, damaged, errors.Join(err, log.Close())
+	n, damaged, err = k.report(ctx, a.Journals().Verify)
+	return n, damaged, errors.Join(err, a.Close())
 }
 
-// report verifies all sessions, and prints those that are damaged.
-func (k *keeping) report(ctx context.Context, log *engine.Engine) (n, damaged int, err error) {
-	err = log.VerifyAll(ctx, func(s engine.Session, damage *engine.DamageError) error {
+// report verifies all sessions, and prints what those have lost that are damaged.
+func (k *keeping) report(
+	ctx context.Context, verify func(context.Context, func(session string, err error) error) error,
+) (n, damaged int, err error) {
+	err = verify(ctx, func(session string, err error) error {
 		n++
-		if damage == nil {
+		if err == nil {
 			return nil
 		}
+		why := err.Error()
+		if damage := (*engine.DamageError)(nil); errors.As(err, &damage) {
+			why = damage.Summary()
+		} else if !errors.As(err, new(*journal.FormatError)) && !errors.As(err, new(*fs.PathError)) {
+			return err
+		}
 		damaged++
-		_, err := fmt.Fprintf(k.app.Out, "%s  %s  whole up to record %d of %d\n", safetext.Line(s.ID, maxName), safetext.Line(damage.Error(), maxLine), damage.Seq-min(damage.Seq, 1), s.Head.Seq)
+		_, err = fmt.Fprintf(k.app.Out, "%s  %s\n", safetext.Line(session, maxName), safetext.Line(why, maxLine))
 		return err
 	})
 	return n, damaged, err
@@ -191,22 +230,12 @@ func bad(n, damaged int) error {
 	return exitcode.Errorf(exitcode.Failed, "%d of %d sessions are damaged", damaged, n)
 }
 
-// isUsed reports whether a server has kept sessions in a directory, or has been about to.
-func isUsed(dir string) bool {
-	for _, name := range []string{"log.db", "node"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
 func (k *keeping) restore(ctx context.Context, file string) (err error) {
 	dir, err := k.dir()
 	if err != nil {
 		return err
 	}
-	if !k.force && !isUsed(dir) {
+	if !k.force && !has(dir, "sessions", "index.db", logName, "node") {
 		return exitcode.Errorf(exitcode.Failed, "no acp serve has kept sessions in %s, so nothing was restored%s; to restore them there, write --force", dir, k.app.Elsewhere())
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -221,21 +250,51 @@ func (k *keeping) restore(ctx context.Context, file string) (err error) {
 	if err := d.claim(ctx, new(Own), dir); err != nil {
 		return err
 	}
-	n, damaged, err := k.check(ctx, file)
+	if old, err := isDatabase(file); old || err != nil {
+		return k.restoreOld(ctx, file, dir, err)
+	}
+	backup, err := openBackup(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backup.Close()) }()
+	n, damaged, err := k.report(ctx, backup.Journals().Verify)
 	if err != nil {
 		return err
 	}
 	if err := bad(n, damaged); err != nil && !k.force {
 		return fmt.Errorf("nothing was restored: %w; to restore what is whole, write --force", err)
 	}
-	kept, err := sqlite.Restore(ctx, file, dir)
+	kept, err := sqlite.Restore(ctx, backup, dir)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(k.app.Out, "%d sessions were restored\n", n)
+	k.moved(kept)
+	return nil
+}
+
+// moved says where is what was there.
+func (k *keeping) moved(kept string) {
 	if kept != "" {
 		fmt.Fprintf(k.app.Out, "what was there is in %s\n", kept)
 	}
+}
+
+// restoreOld restores a backup of an earlier version, unless there is an error.
+func (k *keeping) restoreOld(ctx context.Context, file, dir string, err error) error {
+	if err != nil {
+		return err
+	}
+	kept, err := sqlite.RestoreLog(ctx, file, dir, k.force)
+	if errors.Is(err, engine.ErrCorrupt) {
+		return fmt.Errorf("nothing was restored: %w; to restore what can be read, write --force", err)
+	}
+	if err != nil {
+		return fmt.Errorf("nothing was restored: %w", err)
+	}
+	fmt.Fprintf(k.app.Out, "the sessions of an earlier version were restored: acp serve takes them over when it starts\n")
+	k.moved(kept)
 	return nil
 }
 
@@ -247,7 +306,7 @@ func (k *keeping) verify(ctx context.Context, args []string) error {
 	} else {
 		var log *engine.Engine
 		if log, err = k.open(ctx); err == nil {
-			n, damaged, err = k.report(ctx, log)
+			n, damaged, err = k.report(ctx, log.VerifyAll)
 			err = errors.Join(err, log.Close())
 		}
 	}

@@ -71,7 +71,7 @@ func (o *Options) readAt(ctx context.Context, h *backend.Host, found at.Session)
 			return res, err
 		}, func(u *gateway.PastUpdate) error { return u.Apply(said) })
 		if damaged {
-			fmt.Fprintf(o.App.Err, "acp: session %s: the history is damaged; this is what comes before\n", safetext.Line(string(found.ID), 100))
+			fmt.Fprintf(o.App.Err, "acp: session %s: part of this session is damaged, and left out\n", safetext.Line(string(found.ID), 100))
 		}
 		if err == nil { // but for the usage, which the history does not have
 			if s, _, err := h.Restore(ctx, found.ID); err == nil {

@@ -206,9 +206,9 @@ is known: stored, agent or both. If the agent cannot be asked or does not answer
 time, the list contains the stored sessions only, and the exit status is not 0.
 
 With --at, the list has the sessions that a gateway keeps (see acp serve). STATE is running
-while a turn runs, waiting while a question of the agent waits for an answer, idle, or
-damaged if the session can only be read, up to the damage. HERE is the number of clients
-that have the session open.`
+while a turn runs, waiting while a question of the agent waits for an answer, or how the last
+turn has ended: idle, failed or stopped. HERE is the number of clients that have the session
+open.`
 	c.Example = `  acp sessions list --here
   acp sessions list --at own
   acp sessions list --at https://agents.example`

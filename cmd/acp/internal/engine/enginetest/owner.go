@@ -10,165 +10,104 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
-// testFence: when a lease has lapsed another node takes the session, and the old owner is refused.
-func testFence(t *testing.T, b Backend) {
-	a, c := start(t, b, "a"), start(t, b, "c")
-	old := a.own(t, "s")[0]
-	appendTexts(t, old, "1")
-	_, err := c.Claim(t.Context(), "s", c.lease)
-	wantIs(t, "claim of an owned session", err, engine.ErrOwned)
-	b.lapse(t, "a")
-	next, err := c.Claim(t.Context(), "s", c.lease)
-	if err != nil {
-		t.Fatal(err)
+// testAppend: what is appended together is kept together, within bounds, and has times in order.
+func testAppend(t *testing.T, f Fixture) {
+	n := start(t, f, "a")
+	o := n.own(t, "s")[0]
+	if none, err := o.Append(t.Context()); err != nil || none != nil {
+		t.Errorf("an append of nothing: %v, %v", none, err)
 	}
-	if next.Epoch() != 2 || next.Head().Seq != 1 {
-		t.Errorf("the new owner has epoch %d, head %d", next.Epoch(), next.Head().Seq)
+	for name, recs := range map[string][]engine.Record{
+		"a kind that nobody knows": {{Kind: "none"}},
+		"a large record":           {{Kind: journal.KindUpdate, Data: make([]byte, engine.MaxData+1)}},
+		"too many records":         texts(journal.KindUpdate, make([]string, engine.MaxRecords+1)...),
+	} {
+		_, err := o.Append(t.Context(), recs...)
+		wantIs(t, name, err, engine.ErrInvalid)
 	}
-	for range 2 {
-		_, err = old.Append(t.Context(), records("no")...)
-		wantIs(t, "append of the old owner", err, engine.ErrFenced)
+	before := o.Head().Seq
+	most, err := o.Append(t.Context(), texts(journal.KindUpdate, make([]string, engine.MaxRecords)...)...)
+	if err != nil || len(most) != engine.MaxRecords || most[0].Seq != before+1 || most[0].Epoch != o.Epoch() || o.Head().Seq != before+engine.MaxRecords {
+		t.Errorf("the most records: %d, %v", len(most), err)
 	}
-	if err := old.Release(t.Context()); err != nil {
-		t.Errorf("release by the old owner: %v", err)
+	given := time.Unix(1, 0).UTC()
+	late := time.Now()
+	recs, err := o.Append(t.Context(), engine.Record{Kind: journal.KindUpdate}, engine.Record{Kind: journal.KindUpdate, At: given}, engine.Record{Kind: journal.KindUpdate})
+	if err != nil || recs[0].At.Before(late.Add(-time.Nanosecond)) || !recs[1].At.Equal(given) || recs[2].At.Before(recs[0].At) {
+		t.Errorf("%v, %v", recs, err)
 	}
-	appendTexts(t, next, "2")
-	got := c.whole(t, "s")
-	if len(got) != 2 || got[0].Epoch != 1 || got[1].Epoch != 2 || string(got[1].Data) != "2" {
-		t.Errorf("the log is %v", got)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 20 {
+				if _, err := o.Append(t.Context(), engine.Record{Kind: journal.KindUpdate}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
-}
-
-// testLostClaim: a failover that loses a claim gives its epoch out again; still only one of the two owners
-// of that epoch can append.
-func testLostClaim(t *testing.T, b Backend) {
-	a, c := start(t, b, "a"), start(t, b, "c")
-	old := a.own(t, "s")[0]
-	if err := old.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	lost, err := c.Claim(t.Context(), "s", c.lease)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.Exec(t, `UPDATE acp_head SET epoch = 1, claim = 1, node = 'a' WHERE id = $1`, "s")
-	again, err := a.Claim(t.Context(), "s", a.lease)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if lost.Epoch() != again.Epoch() {
-		t.Errorf("epochs %d and %d", lost.Epoch(), again.Epoch())
-	}
-	_, err = lost.Append(t.Context(), records("no")...)
-	wantIs(t, "append with the claim that was lost", err, engine.ErrFenced)
-	appendTexts(t, again, "1")
-	if got := a.whole(t, "s"); len(got) != 1 {
-		t.Errorf("%d records", len(got))
-	}
-}
-
-// testFencedInGroup: a fenced session does not hurt those with which it is committed.
-func testFencedInGroup(t *testing.T, b Backend) {
-	// An engine that commits nothing shows what it would have committed.
-	refused := errors.New("refused")
-	shown := make(chan engine.Batch, 2)
-	a := start(t, b, "a", func(db engine.Database) engine.Database {
-		return &hooked{db, func(_ context.Context, batches []engine.Batch, _ func() ([]bool, error)) ([]bool, error) {
-			shown <- batches[0]
-			return nil, refused
-		}}
+	wg.Wait()
+	last := recs[2].At
+	err = n.Read(t.Context(), "s", recs[2].Seq, func(r engine.Record) error {
+		if r.At.Before(last) {
+			t.Errorf("record %d is of %v, the one before of %v", r.Seq, r.At, last)
+		}
+		recs[2], last = r, r.At
+		return nil
 	})
-	c := start(t, b, "c")
-	var ids []string
-	for i := range 20 {
-		ids = append(ids, fmt.Sprintf("s%d", i))
-	}
-	var group []engine.Batch
-	for _, o := range a.own(t, ids...) {
-		_, err := o.Append(t.Context(), records(o.Session(), "x")...)
-		wantIs(t, "append", err, refused)
-		first, again := <-shown, <-shown
-		if diff := cmp.Diff(first, again); diff != "" {
-			t.Errorf("another batch was sent the second time (-first +second):\n%s", diff)
-		}
-		group = append(group, first)
-	}
-	b.lapse(t, "a")
-	if _, err := c.Claim(t.Context(), "s7", c.lease); err != nil {
-		t.Fatal(err)
-	}
-	db := b.Open(t)
-	defer db.Close()
-	ok, err := db.Append(t.Context(), group)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
-	for i, id := range ids {
-		want := 2
-		if i == 7 {
-			want = 0
-		}
-		if got := c.whole(t, id); len(got) != want || ok[i] != (want > 0) {
-			t.Errorf("session %s has %d records, committed: %v", id, len(got), ok[i])
-		}
+	if h, err := n.Head(t.Context(), "s"); err != nil || h != o.Head() || h.Hash != recs[2].Hash {
+		t.Errorf("the head is %v, that of the handle %v, %v", h, o.Head(), err)
 	}
-	// The same again is refused: the heads have moved on.
-	if ok, err := db.Append(t.Context(), group); err != nil || slices.Contains(ok, true) {
-		t.Errorf("the second time: %v, %v", ok, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = o.Append(ctx, texts(journal.KindUpdate, "no")...)
+	wantIs(t, "of somebody who has given up", err, context.Canceled)
+	if h := o.Head().Seq; h != recs[2].Seq {
+		t.Errorf("it was appended: %d", h)
 	}
 }
 
-// testClaim: claims of the same node, after a release, without a lease, of nothing.
-func testClaim(t *testing.T, b Backend) {
-	a, c := start(t, b, "a"), start(t, b, "c")
+// testClaim: claims again, after a release, of nothing.
+func testClaim(t *testing.T, f Fixture) {
+	a, c := start(t, f, "a"), start(t, f, "c")
 	first := a.own(t, "s")[0]
-	second, err := a.Claim(t.Context(), "s", a.lease)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = first.Append(t.Context(), records("no")...)
+	add(t, first, "1")
+	second := a.claim(t, "s")
+	_, err := first.Append(t.Context(), texts(journal.KindPrompt, "no")...)
 	wantIs(t, "append with the first handle", err, engine.ErrFenced)
-	appendTexts(t, second, "1")
+	if err := first.Release(t.Context()); err != nil {
+		t.Errorf("release of the first handle: %v", err)
+	}
+	add(t, second, "2")
+	if _, err := a.Update(t.Context(), "s", func(s *engine.Session) error { s.Title = "owned"; return nil }); err != nil {
+		t.Error(err)
+	}
 	if err := second.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = second.Append(t.Context(), records("no")...)
+	_, err = second.Append(t.Context(), texts(journal.KindPrompt, "no")...)
 	wantIs(t, "append after release", err, engine.ErrReleased)
-	third, err := c.Claim(t.Context(), "s", c.lease)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if third.Epoch() != 3 || third.Session() != "s" {
+	third := c.claim(t, "s")
+	if third.Epoch() <= second.Epoch() || second.Epoch() <= first.Epoch() || third.Session() != "s" {
 		t.Errorf("the handle of %q has epoch %d", third.Session(), third.Epoch())
 	}
+	add(t, third, "3")
+	a.wantTexts(t, "s", "1", "2", "3")
 	_, err = a.Claim(t.Context(), "none", a.lease)
 	wantIs(t, "claim of nothing", err, engine.ErrNotFound)
-	b.lapse(t, "a")
-	_, err = a.Claim(t.Context(), "s", a.lease)
-	wantIs(t, "claim with a lapsed lease", err, engine.ErrLapsed)
-	if err := c.lease.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	again, err := a.Lease(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.Claim(t.Context(), "s", again); err != nil {
-		t.Errorf("claim after the lease of the owner was released: %v", err)
-	}
-	_, err = c.Claim(t.Context(), "s", c.lease)
-	wantIs(t, "claim with a released lease", err, engine.ErrLapsed)
 }
 
 // testClaimRace: of two nodes that claim free sessions at the same time, one gets each.
-func testClaimRace(t *testing.T, b Backend) {
-	nodes := []*node{start(t, b, "a"), start(t, b, "c")}
-	const sessions = 30
+func testClaimRace(t *testing.T, f Fixture) {
+	nodes := []*node{start(t, f, "a"), start(t, f, "c")}
+	const sessions = 20
 	var won [sessions]atomic.Int32
 	for i := range sessions {
 		if _, err := nodes[0].Create(t.Context(), engine.Session{ID: fmt.Sprint(i)}); err != nil {
@@ -183,7 +122,7 @@ func testClaimRace(t *testing.T, b Backend) {
 				switch {
 				case err == nil:
 					won[i].Add(1)
-					if _, err := o.Append(t.Context(), records(n.lease.Node())...); err != nil {
+					if _, err := o.Append(t.Context(), texts(journal.KindPrompt, "x")...); err != nil {
 						t.Error(err)
 					}
 				case !errors.Is(err, engine.ErrOwned):
@@ -197,345 +136,241 @@ func testClaimRace(t *testing.T, b Backend) {
 		if w := won[i].Load(); w != 1 {
 			t.Errorf("session %d has %d owners", i, w)
 		}
-		if got := nodes[0].whole(t, fmt.Sprint(i)); len(got) != 1 {
-			t.Errorf("session %d has %d records", i, len(got))
-		}
+		nodes[0].wantTexts(t, fmt.Sprint(i), "x")
 	}
 }
 
-// testLease: the deadline is counted from before the request; who loses the lease gets to know.
-func testLease(t *testing.T, b Backend) {
-	a := start(t, b, "a")
-	before := time.Now()
-	l, err := a.Lease(t.Context(), "n")
-	after := time.Now()
+// testOwner: others learn who owns a session; they can read it, and nothing else.
+func testOwner(t *testing.T, f Fixture) {
+	a, c := start(t, f, "a"), start(t, f, "c")
+	if _, err := a.Create(t.Context(), engine.Session{ID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	owner := func(want string) {
+		t.Helper()
+		if got, err := c.Owner(t.Context(), "s"); got != want || err != nil {
+			t.Errorf("owner %q, want %q, %v", got, want, err)
+		}
+	}
+	owner("")
+	o := a.claim(t, "s")
+	add(t, o, "1")
+	owner("a")
+	_, err := c.Claim(t.Context(), "s", c.lease)
+	wantIs(t, "claim", err, engine.ErrOwned)
+	if owned := (*journal.OwnedError)(nil); !errors.As(err, &owned) || owned.Who != "a" {
+		t.Errorf("claim: %v", err)
+	}
+	c.wantTexts(t, "s", "1")
+	if f.Exec == nil {
+		_, err := c.Update(t.Context(), "s", func(s *engine.Session) error { s.Title = "x"; return nil })
+		wantIs(t, "update", err, engine.ErrOwned)
+	}
+	if err := o.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	owner("")
+	add(t, c.claim(t, "s"), "2")
+	if got, err := a.Owner(t.Context(), "s"); got != "c" || err != nil {
+		t.Errorf("owner %q, %v", got, err)
+	}
+}
+
+// testDamage: a damaged record costs that record. It is reported to who reads, follows or claims the session, which can be
+// continued; a list of what is damaged has this session and no other.
+func testDamage(t *testing.T, f Fixture) {
+	n := start(t, f, "a")
+	for _, o := range n.own(t, "bad", "good") {
+		add(t, o, "1", "2", "3", "4", "5")
+		if err := o.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := n.Head(t.Context(), "bad")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const until = time.Hour * 4 / 5
-	if d := l.Deadline(); d.Before(before.Add(until)) || d.After(after.Add(until)) {
-		t.Errorf("deadline %v, want %v after %v to %v", d, until, before, after)
+	at := h.Seq - 2
+	f.Damage(t, "bad", at)
+	lost := []journal.Range{{From: at, To: at}}
+	got, err := n.read(t, "bad")
+	wantDamage(t, "read", err, "bad", lost, 0)
+	if want := []string{"1", "2", "4", "5"}; !slices.Equal(got, want) {
+		t.Errorf("read %q", got)
 	}
-	first := l.Deadline()
-	if err := l.Renew(t.Context()); err != nil || !l.Deadline().After(first) {
-		t.Errorf("renewed from %v to %v: %v", first, l.Deadline(), err)
+	wantDamage(t, "alarm", <-n.alarms, "bad", lost, 0)
+	if err := n.Fold(t.Context(), "bad", 0, func(engine.Record) error { return nil }); err != nil {
+		t.Errorf("fold: %v", err)
 	}
-	second, err := a.Lease(t.Context(), "n") // a process that was restarted
-	if err != nil {
-		t.Fatal(err)
+	o := n.claim(t, "bad")
+	if d := o.Damage(); d == nil || !slices.Equal(d.Lost, lost) {
+		t.Errorf("the handle says %v", d)
 	}
-	wantIs(t, "renew of a lease that was taken", l.Renew(t.Context()), engine.ErrLapsed)
-	if err := l.Release(t.Context()); err != nil {
-		t.Errorf("release of a lease that was taken: %v", err)
-	}
-	if err := second.Renew(t.Context()); err != nil {
+	add(t, o, "6")
+	if _, err := n.Update(t.Context(), "bad", func(s *engine.Session) error { s.Title = "x"; return nil }); err != nil {
 		t.Error(err)
 	}
-	b.lapse(t, "n")
-	wantIs(t, "renew of a lapsed lease", second.Renew(t.Context()), engine.ErrLapsed)
-	_, err = a.Lease(t.Context(), "")
-	wantIs(t, "a node without a name", err, engine.ErrInvalid)
-}
-
-// testUnknown: what became of an append that failed is found out.
-func testUnknown(t *testing.T, b Backend) {
-	broken := errors.New("the connection was lost")
-	var fault atomic.Pointer[func([]engine.Batch, func() ([]bool, error)) ([]bool, error)]
-	n := start(t, b, "a", func(db engine.Database) engine.Database {
-		return &hooked{db, func(_ context.Context, batches []engine.Batch, next func() ([]bool, error)) ([]bool, error) {
-			if f := fault.Swap(nil); f != nil { // once
-				return (*f)(batches, next)
-			}
-			return next()
-		}}
-	})
-	c := start(t, b, "c")
-	commitThenFail := func(_ []engine.Batch, next func() ([]bool, error)) ([]bool, error) {
-		_, err := next()
-		return nil, errors.Join(broken, err)
-	}
-	takeOver := func(id string) {
-		b.lapse(t, "a")
-		if _, err := c.Claim(context.Background(), id, c.lease); err != nil {
-			t.Error(err)
+	var seqs []uint64
+	for r, err := range n.Follow(t.Context(), "bad", at-2) {
+		if err != nil {
+			wantDamage(t, "follow", err, "bad", lost, 0)
+			add(t, o, "7")
+		} else if seqs = append(seqs, r.Seq); r.Kind == journal.KindPrompt && string(r.Data) == `"7"` {
+			break
 		}
 	}
-	for _, test := range []unknownCase{
-		{name: "committed", fault: commitThenFail},
-		{name: "not committed", fault: func([]engine.Batch, func() ([]bool, error)) ([]bool, error) { return nil, broken }},
-		{name: "refused without a reason", fault: func(b []engine.Batch, _ func() ([]bool, error)) ([]bool, error) { return make([]bool, len(b)), nil }},
-		{name: "twice not committed", want: broken, fault: func([]engine.Batch, func() ([]bool, error)) ([]bool, error) {
-			again := func([]engine.Batch, func() ([]bool, error)) ([]bool, error) { return nil, broken }
-			fault.Store(&again)
-			return nil, broken
-		}},
-		{name: "committed at the second time", fault: func([]engine.Batch, func() ([]bool, error)) ([]bool, error) {
-			fault.Store(&commitThenFail)
-			return nil, broken
-		}},
-		{name: "deposed", want: engine.ErrFenced, fault: func(b []engine.Batch, _ func() ([]bool, error)) ([]bool, error) {
-			takeOver(b[0].Session)
-			return nil, broken
-		}},
-		{name: "deleted", want: engine.ErrDeleted, fault: func(b []engine.Batch, _ func() ([]bool, error)) ([]bool, error) {
-			_, err := c.Delete(context.Background(), b[0].Session)
-			return nil, errors.Join(broken, err)
-		}},
-		{name: "failover that lost records", want: engine.ErrLost, lost: true, fault: func(batches []engine.Batch, _ func() ([]bool, error)) ([]bool, error) {
-			b.rollBack(t, batches[0].Session, 1)
-			return nil, broken
-		}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			id := test.name
-			lease, err := n.Lease(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := n.Create(t.Context(), engine.Session{ID: id}); err != nil {
-				t.Fatal(err)
-			}
-			o, err := n.Claim(t.Context(), id, lease)
-			if err != nil {
-				t.Fatal(err)
-			}
-			appendTexts(t, o, "1")
-			appendTexts(t, o, "2")
-			fault.Store(&test.fault)
-			test.check(t, n, c, o, broken)
-		})
+	if len(seqs) < 4 || seqs[0] != at-1 || seqs[1] != at+1 {
+		t.Errorf("followed %d, record %d is damaged", seqs, at)
 	}
-}
-
-// An unknownCase is a fault of a database during an append, and what the append returns.
-type unknownCase struct {
-	name  string
-	fault func([]engine.Batch, func() ([]bool, error)) ([]bool, error)
-	want  error // nil: acknowledged
-	lost  bool
-}
-
-// check appends to a session with two records. passes is the error after which the session is usable.
-func (test unknownCase) check(t *testing.T, n, c *node, o *engine.Owned, passes error) {
-	id := o.Session()
-	recs, err := o.Append(t.Context(), records("3", "4")...)
-	if test.want != nil {
-		wantIs(t, "append", err, test.want)
-	} else if err != nil || recs[1].Seq != 4 {
-		t.Errorf("append: %v, %v", recs, err)
-	}
-	if test.lost {
-		wantDamage(t, "append", err, id, 2, engine.ErrLost)
-		wantDamage(t, "alarm", <-n.alarms, id, 2, engine.ErrLost)
-		_, err = c.Claim(t.Context(), id, c.lease)
-		wantDamage(t, "claim by the other node", err, id, 2, engine.ErrLost)
-		return
-	}
-	if test.want != nil && test.want != passes {
-		return
-	}
-	appendTexts(t, o, "5")
-	want := []string{"1", "2", "3", "4", "5"}
-	if test.want != nil {
-		want = []string{"1", "2", "5"}
-	}
-	var got []string
-	for _, r := range n.whole(t, id) {
-		got = append(got, string(r.Data))
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the log (-want +got):\n%s", diff)
-	}
-}
-
-// rollBack makes a log end at a record, consistently, as a failover does.
-func (b Backend) rollBack(t testing.TB, session string, seq int) {
-	t.Helper()
-	b.Exec(t, `UPDATE acp_head SET seq = $2, hash = (SELECT r.hash FROM acp_record r WHERE r.n = acp_head.n AND r.seq = $2) WHERE id = $1`, session, seq)
-	b.Exec(t, `DELETE FROM acp_record WHERE seq > $2 AND n = (SELECT n FROM acp_head WHERE id = $1)`, session, seq)
-}
-
-// testDamage: damage is noticed when it is read, marks its session for ever, and no other one.
-func testDamage(t *testing.T, b Backend) {
-	n := start(t, b, "a")
-	const record = ` WHERE n = (SELECT n FROM acp_head WHERE id = $1) AND seq = 3`
-	for i, test := range []struct {
-		name, exec string
-		seq        uint64 // where it is noticed
-		whole      int    // how many records come before
-	}{
-		{"data", `UPDATE acp_record SET data = '\x41'` + record, 3, 2},
-		{"kind", `UPDATE acp_record SET kind = 'other'` + record, 3, 2},
-		{"epoch", `UPDATE acp_record SET epoch = 2` + record, 3, 2},
-		{"time", `UPDATE acp_record SET time = time + 1` + record, 3, 2},
-		{"a missing record", `DELETE FROM acp_record` + record, 3, 2},
-		{"a number", `UPDATE acp_record SET seq = 9` + record, 3, 2},
-		{"the head", `UPDATE acp_head SET hash = (SELECT hash FROM acp_record` + record + `) WHERE id = $1`, 5, 5},
-		{"records of another session", `UPDATE acp_record SET n = -n WHERE n = (SELECT n FROM acp_head WHERE id = $1)`, 1, 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			id, other := fmt.Sprintf("s%d", i), fmt.Sprintf("o%d", i)
-			both := n.own(t, id, other)
-			appendTexts(t, both[0], "1", "2", "3", "4", "5")
-			appendTexts(t, both[1], "1")
-			b.Exec(t, test.exec, id)
-			for range 2 {
-				got, err := n.read(t, id, 0)
-				wantDamage(t, "read", err, id, test.seq, engine.ErrChain)
-				if len(got) != test.whole {
-					t.Errorf("%d whole records, want %d", len(got), test.whole)
-				}
-			}
-			wantDamage(t, "alarm", <-n.alarms, id, test.seq, engine.ErrChain)
-			_, err := both[0].Append(t.Context(), records("6")...)
-			wantDamage(t, "append", err, id, test.seq, engine.ErrChain)
-			_, err = n.Claim(t.Context(), id, n.lease)
-			wantDamage(t, "claim", err, id, test.seq, engine.ErrChain)
-			_, err = n.Head(t.Context(), id)
-			wantDamage(t, "head", err, id, test.seq, engine.ErrChain)
-			if s, err := n.Session(t.Context(), id); err != nil || s.Damaged == "" {
-				t.Errorf("the session is marked %q, %v", s.Damaged, err)
-			}
-			for _, err := range n.Follow(t.Context(), id, 0) {
-				if err != nil {
-					wantDamage(t, "follow", err, id, test.seq, engine.ErrChain)
-				}
-			}
-			appendTexts(t, both[1], "2")
-			if got := n.whole(t, other); len(got) != 2 {
-				t.Errorf("the other session has %d records", len(got))
-			}
-			if _, err := n.Delete(t.Context(), id); err != nil {
-				t.Error(err)
-			}
-		})
+	var all []string
+	err = n.VerifyAll(t.Context(), func(session string, err error) error {
+		if all = append(all, session); errors.As(err, new(*engine.DamageError)) {
+			all = append(all, session+" is damaged")
+		} else if err != nil {
+			return err
+		}
+		return nil
+	})
+	if slices.Sort(all); err != nil || !slices.Equal(all, []string{"bad", "bad is damaged", "good"}) {
+		t.Errorf("verified %q, %v", all, err)
 	}
 	if len(n.alarms) > 0 {
 		t.Errorf("one more alarm: %v", <-n.alarms)
 	}
 }
 
-// testClaimDamaged: a claim compares the last record with the head, and finds none behind it.
-func testClaimDamaged(t *testing.T, b Backend) {
-	n := start(t, b, "a")
-	for i, test := range []struct {
-		exec string
-		seq  uint64
-	}{
-		{`UPDATE acp_record SET hash = (SELECT r.hash FROM acp_record r WHERE r.n = acp_record.n AND r.seq = 2) WHERE seq = 3 AND n = (SELECT n FROM acp_head WHERE id = $1)`, 3},
-		{`DELETE FROM acp_record WHERE seq = 3 AND n = (SELECT n FROM acp_head WHERE id = $1)`, 3},
-		{`INSERT INTO acp_record SELECT n, 4, epoch, time, kind, data, hash FROM acp_record WHERE seq = 3 AND n = (SELECT n FROM acp_head WHERE id = $1)`, 4},
-	} {
-		id := fmt.Sprintf("s%d", i)
-		appendTexts(t, n.own(t, id)[0], "1", "2", "3")
-		b.Exec(t, test.exec, id)
-		for range 2 {
-			_, err := n.Claim(t.Context(), id, n.lease)
-			wantDamage(t, "claim", err, id, test.seq, engine.ErrChain)
-		}
-		wantDamage(t, "alarm", <-n.alarms, id, test.seq, engine.ErrChain)
+// testLostTail: that the end of a log is missing is noticed by the witness; nobody is kept from continuing.
+func testLostTail(t *testing.T, f Fixture) {
+	a := start(t, f, "a")
+	o := a.own(t, "s")[0]
+	add(t, o, "1", "2", "3")
+	h := o.Head()
+	if err := errors.Join(o.Release(t.Context()), a.Close()); err != nil { // the witness has everything then
+		t.Fatal(err)
+	}
+	f.Cut(t, "s", h.Seq-2)
+	a = start(t, f, "a")
+	_, err := a.read(t, "s")
+	wantDamage(t, "read", err, "s", nil, 2)
+	wantDamage(t, "alarm", <-a.alarms, "s", nil, 2)
+	o = a.claim(t, "s")
+	add(t, o, "x", "y")
+	if got, err := a.read(t, "s"); !slices.Equal(got, []string{"1", "x", "y"}) {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
-// testVerify: a session that was repaired can be used again, and one that was not cannot.
-func testVerify(t *testing.T, b Backend) {
-	n := start(t, b, "a")
+// testAnchor: inside of what was compacted nobody can read.
+func testAnchor(t *testing.T, f Fixture) {
+	n := start(t, f, "a")
 	o := n.own(t, "s")[0]
-	appendTexts(t, o, "1", "2", "3")
-	verify := func() error { return n.Verify(t.Context(), "s") }
-	if err := verify(); err != nil {
+	recs := add(t, o, "1", "2", "3", "4", "5")
+	first := recs[0].Seq
+	if err := o.Compact(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
-	const change = `UPDATE acp_record SET kind = $1 WHERE seq = 2`
-	b.Exec(t, change, "other")
-	for range 2 {
-		wantDamage(t, "verify", verify(), "s", 2, engine.ErrChain)
-		wantDamage(t, "alarm", <-n.alarms, "s", 2, engine.ErrChain)
-	}
-	b.Exec(t, change, "text")
-	_, err := n.Claim(t.Context(), "s", n.lease)
-	wantDamage(t, "claim", err, "s", 2, engine.ErrChain)
-	if err := verify(); err != nil {
-		t.Error(err)
-	}
-	if o, err = n.Claim(t.Context(), "s", n.lease); err != nil {
+	if err := o.Compact(t.Context(), []engine.Gap{{From: first + 1, To: first + 3}}); err != nil {
 		t.Fatal(err)
 	}
-	appendTexts(t, o, "4")
-	if got := n.whole(t, "s"); len(got) != 4 {
-		t.Errorf("%d records", len(got))
+	for at, want := range map[uint64]uint64{0: 0, first: first, first + 1: first, first + 2: first, first + 3: first + 3, first + 4: first + 4} {
+		if got, err := n.Anchor(t.Context(), "s", at); got != want || err != nil {
+			t.Errorf("anchor of %d: %d, want %d, %v", at, got, want, err)
+		}
 	}
-	wantIs(t, "verify nothing", n.Verify(t.Context(), "none"), engine.ErrNotFound)
-	if err := n.Close(); err != nil {
-		t.Fatal(err)
+	compacted := (*journal.CompactedError)(nil)
+	err := n.Read(t.Context(), "s", first+2, func(engine.Record) error { return nil })
+	if !errors.Is(err, engine.ErrCompacted) || !errors.As(err, &compacted) || compacted.Before != first {
+		t.Errorf("read: %v", err)
 	}
-	b.rollBack(t, "s", 3)
-	n = start(t, b, "a")
-	wantDamage(t, "verify", verify(), "s", 4, engine.ErrLost)
-	_, err = n.Claim(t.Context(), "s", n.lease)
-	wantDamage(t, "claim", err, "s", 4, engine.ErrLost)
+	n.wantTexts(t, "s", "1", "5")
+	_, err = n.Anchor(t.Context(), "none", 1)
+	wantIs(t, "anchor in nothing", err, engine.ErrNotFound)
 }
 
-// testLostTail: a log that was rolled back, and is consistent, is noticed by who has seen its end.
-func testLostTail(t *testing.T, b Backend) {
-	for i, test := range []struct {
-		name string
-		use  func(n *node, id string) error
-	}{
-		{"claim", func(n *node, id string) error { _, err := n.Claim(context.Background(), id, n.lease); return err }},
-		{"head", func(n *node, id string) error { _, err := n.Head(context.Background(), id); return err }},
-		{"read", func(n *node, id string) error {
-			return n.Read(context.Background(), id, 0, func(engine.Record) error { return nil })
-		}},
-		{"read after the end", func(n *node, id string) error {
-			return n.Read(context.Background(), id, 3, func(engine.Record) error { return nil })
-		}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			id := fmt.Sprintf("s%d", i)
-			a := start(t, b, "a")
-			o := a.own(t, id)[0]
-			appendTexts(t, o, "1", "2", "3")
-			if err := a.Close(); err != nil { // the witness has everything then
-				t.Fatal(err)
+// testPublish: who follows a session of another node sees each record once and in order, whether it was published
+// here, missed, or published twice.
+func testPublish(t *testing.T, f Fixture) {
+	one, two := start(t, f, "one"), start(t, f, "two")
+	o := one.own(t, "s")[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	seqs := make(chan uint64)
+	next := o.Head().Seq
+	go func(after uint64) {
+		defer close(seqs)
+		for r, err := range two.Follow(ctx, "s", after) {
+			if err != nil {
+				if ctx.Err() == nil {
+					t.Error(err)
+				}
+				return
 			}
-			b.rollBack(t, id, 2)
-			again := start(t, b, "a")
-			err := test.use(again, id)
-			wantDamage(t, "use", err, id, 3, engine.ErrLost)
-			wantDamage(t, "alarm", <-again.alarms, id, 3, engine.ErrLost)
-			_, err = again.Claim(t.Context(), id, again.lease)
-			wantDamage(t, "claim", err, id, 3, engine.ErrLost)
-		})
+			seqs <- r.Seq
+		}
+	}(next)
+	read := func(n int) {
+		t.Helper()
+		for range n {
+			next++
+			if got := <-seqs; got != next {
+				t.Fatalf("record %d, want %d", got, next)
+			}
+		}
 	}
-	// A log that has other records now, and more of them.
-	a := start(t, b, "a")
-	o := a.own(t, "other")[0]
-	appendTexts(t, o, "1", "2", "3")
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
+	two.Publish("s", add(t, o, "1", "2"))
+	read(2)
+	again := add(t, o, "3")
+	two.Publish("s", again)
+	two.Publish("s", again)
+	read(1)
+	add(t, o, "4")                   // which is not published
+	two.Publish("s", add(t, o, "5")) // so that one is missing
+	read(2)
+	add(t, o, "6", "7")
+	two.Missed("s")
+	read(2)
+	add(t, o, "8") // which nobody says
+	read(1)
+	cancel()
+	for range seqs {
+		t.Error("one more record")
 	}
-	b.rollBack(t, "other", 2)
-	elsewhere := start(t, Backend{Open: b.Open, Witness: newWitness, Exec: b.Exec}, "a")
-	o, err := elsewhere.Claim(t.Context(), "other", elsewhere.lease)
-	if err != nil {
-		t.Fatal(err)
-	}
-	appendTexts(t, o, "x", "y")
-	if err := elsewhere.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again := start(t, b, "a")
-	_, err = again.read(t, "other", 0)
-	wantDamage(t, "read", err, "other", 3, engine.ErrChain)
 }
 
-// newWitness is a witness that forgets.
-func newWitness(testing.TB) engine.Witness { return blind{} }
-
-type blind struct{}
-
-func (blind) Seen(context.Context, string) (engine.Head, error)  { return engine.Head{}, nil }
-func (blind) Note(context.Context, map[string]engine.Head) error { return nil }
-func (blind) Forget(context.Context, string) error               { return nil }
-func (blind) Close() error                                       { return nil }
+// testClose: everything ends with the engine.
+func testClose(t *testing.T, f Fixture) {
+	n := start(t, f, "a")
+	all := n.own(t, "s", "t")
+	add(t, all[0], "1")
+	var last error
+	followed := make(chan struct{})
+	ready := make(chan struct{}, 10)
+	go func() {
+		defer close(followed)
+		for _, err := range n.Follow(t.Context(), "s", 0) {
+			last = err
+			ready <- struct{}{}
+		}
+	}()
+	<-ready
+	for range 2 {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	<-followed
+	wantIs(t, "follow", last, engine.ErrClosed)
+	_, err := all[0].Append(t.Context(), texts(journal.KindPrompt, "2")...)
+	wantIs(t, "append", err, engine.ErrReleased)
+	_, err = n.Claim(t.Context(), "s", n.lease)
+	wantIs(t, "claim", err, engine.ErrClosed)
+	if _, err = n.Create(t.Context(), engine.Session{ID: "new"}); err == nil {
+		t.Error("a session was created")
+	}
+	if err := all[0].Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+	again := start(t, f, "a")
+	add(t, again.claim(t, "s"), "2")
+	again.wantTexts(t, "s", "1", "2")
+}

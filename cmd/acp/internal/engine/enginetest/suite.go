@@ -1,68 +1,97 @@
-// Package enginetest is the suite that every database of package engine passes. For tests only.
+// Package enginetest is the suite that every engine passes, wherever it keeps sessions. What package journaltest tests of
+// records it does not test again. For tests only.
 package enginetest
 
 import (
-	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"sync"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
-// A Backend is an empty database to be tested.
-type Backend struct {
-	// Open opens the database as one more node does.
-	Open func(testing.TB) engine.Database
-	// Witness opens a witness; each call returns one on the same file.
-	Witness func(testing.TB) engine.Witness
-	// Exec runs a statement in the database, behind its back.
+// A Fixture is an empty log to be tested.
+type Fixture struct {
+	// Open opens the log once more, as another process or node does.
+	Open func(t testing.TB, node string, o engine.Options) *engine.Engine
+	// Exec runs a statement in the database, behind its back. It is nil where sessions are files.
 	Exec func(t testing.TB, query string, args ...any)
+	// Damage damages a record, and Cut removes those that follow one. Nobody has the session then.
+	Damage, Cut func(t testing.TB, session string, seq uint64)
 }
 
-// Run runs the suite. fresh makes a backend for each test.
-func Run(t *testing.T, fresh func(testing.TB) Backend) {
+// SQL returns the fixture of a database.
+func SQL(open func(testing.TB) engine.Database, witness func(testing.TB) engine.Witness, exec func(t testing.TB, query string, args ...any)) Fixture {
+	const of = ` AND n = (SELECT n FROM acp_head WHERE id = $1)`
+	return Fixture{
+		Open: func(t testing.TB, _ string, o engine.Options) *engine.Engine {
+			return engine.New(open(t), witness(t), o)
+		},
+		Exec: exec,
+		Damage: func(t testing.TB, session string, seq uint64) {
+			exec(t, `UPDATE acp_record SET data = '\x41' WHERE seq = $2`+of, session, int64(seq))
+		},
+		Cut: func(t testing.TB, session string, seq uint64) {
+			exec(t, `UPDATE acp_head SET seq = $2, hash = (SELECT r.hash FROM acp_record r WHERE r.n = acp_head.n AND r.seq = $2) WHERE id = $1`, session, int64(seq))
+			exec(t, `DELETE FROM acp_record WHERE seq > $2`+of, session, int64(seq))
+		},
+	}
+}
+
+// Run runs the suite. fresh makes a fixture for each test.
+func Run(t *testing.T, fresh func(testing.TB) Fixture) {
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, Backend)
+		run  func(*testing.T, Fixture)
 	}{
-		{"Records", testRecords},
+		{"Sessions", testSessions},
 		{"Invalid", testInvalid},
-		{"Concurrent", testConcurrent},
-		{"Fence", testFence},
-		{"LostClaim", testLostClaim},
-		{"FencedInGroup", testFencedInGroup},
+		{"Update", testUpdate},
+		{"UpdateReleased", testUpdateReleased},
+		{"State", testState},
+		{"Lists", testLists},
+		{"Shares", testShares},
+		{"Delete", testDelete},
+		{"DeleteElsewhere", testDeleteElsewhere},
+		{"Append", testAppend},
 		{"Claim", testClaim},
 		{"ClaimRace", testClaimRace},
-		{"Lease", testLease},
-		{"Nodes", testNodes},
-		{"Publish", testPublish},
-		{"Unknown", testUnknown},
+		{"Owner", testOwner},
 		{"Damage", testDamage},
-		{"ClaimDamaged", testClaimDamaged},
-		{"Verify", testVerify},
 		{"LostTail", testLostTail},
-		{"Compact", testCompact},
-		{"CompactDamage", testCompactDamage},
-		{"CompactRead", testCompactRead},
-		{"CompactFails", testCompactFails},
-		{"Sessions", testSessions},
-		{"Shares", testShares},
-		{"Update", testUpdate},
-		{"Paging", testPaging},
-		{"State", testState},
-		{"Delete", testDelete},
-		{"DeleteWhileOwned", testDeleteWhileOwned},
-		{"Follow", testFollow},
-		{"FollowLag", testFollowLag},
-		{"FollowEnds", testFollowEnds},
+		{"Anchor", testAnchor},
+		{"Publish", testPublish},
+		{"Close", testClose},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, fresh(t)) })
 	}
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, Fixture)
+	}{
+		{"Lease", testLease},
+		{"Lapse", testLapse},
+		{"LostClaim", testLostClaim},
+		{"Nodes", testNodes},
+	} {
+		if f := fresh(t); f.Exec != nil {
+			t.Run(test.name, func(t *testing.T) { test.run(t, f) })
+		}
+	}
+}
+
+// says is what records say in these tests.
+func says(r *engine.Record) (said engine.Said) {
+	switch r.Kind {
+	case journal.KindEnd:
+		_ = json.Unmarshal(r.Data, &said.State) // or nothing
+	case journal.KindShared:
+		_ = json.Unmarshal(r.Data, &said.Share)
+	}
+	return said
 }
 
 // A node is an engine with a lease.
@@ -72,18 +101,14 @@ type node struct {
 	alarms chan error
 }
 
-// start opens an engine. change may replace its database.
-func start(t testing.TB, b Backend, name string, change ...func(engine.Database) engine.Database) *node {
+// start opens an engine, which is closed with the test.
+func start(t testing.TB, f Fixture, name string) *node {
 	t.Helper()
-	db := b.Open(t)
-	for _, f := range change {
-		db = f(db)
-	}
 	n := &node{alarms: make(chan error, 100)}
 	// Long leases: how busy the machine is must not matter. What has to lapse is made to.
-	n.Engine = engine.New(db, b.Witness(t), engine.Options{
-		LeaseTTL: time.Hour,
-		Alarm:    func(_ string, err error) { n.alarms <- err },
+	n.Engine = f.Open(t, name, engine.Options{
+		LeaseTTL: time.Hour, Says: says,
+		Alarm: func(_ string, err error) { n.alarms <- err },
 	})
 	t.Cleanup(func() {
 		if err := n.Close(); err != nil {
@@ -104,56 +129,57 @@ func (n *node) own(t testing.TB, ids ...string) (all []*engine.Owned) {
 		if _, err := n.Create(t.Context(), engine.Session{ID: id}); err != nil {
 			t.Fatal(err)
 		}
-		o, err := n.Claim(t.Context(), id, n.lease)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, o)
+		all = append(all, n.claim(t, id))
 	}
 	return all
 }
 
-// append appends texts, each as a record.
-func appendTexts(t testing.TB, o *engine.Owned, texts ...string) []engine.Record {
+func (n *node) claim(t testing.TB, id string) *engine.Owned {
 	t.Helper()
-	recs, err := o.Append(t.Context(), records(texts...)...)
+	o, err := n.Claim(t.Context(), id, n.lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// texts makes records of texts.
+func texts(kind engine.Kind, texts ...string) (all []engine.Record) {
+	for _, text := range texts {
+		data, _ := json.Marshal(text) // a string cannot fail
+		all = append(all, engine.Record{Kind: kind, Data: data})
+	}
+	return all
+}
+
+// add appends texts, each as a record.
+func add(t testing.TB, o *engine.Owned, all ...string) []engine.Record {
+	t.Helper()
+	recs, err := o.Append(t.Context(), texts(journal.KindPrompt, all...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return recs
 }
 
-func records(texts ...string) (all []engine.Record) {
-	for _, text := range texts {
-		all = append(all, engine.Record{Kind: "text", Data: []byte(text)})
-	}
-	return all
-}
-
-// read returns what follows a record.
-func (n *node) read(t testing.TB, session string, after uint64) ([]engine.Record, error) {
+// read returns the texts that a session has.
+func (n *node) read(t testing.TB, session string) (all []string, err error) {
 	t.Helper()
-	var all []engine.Record
-	err := n.Read(t.Context(), session, after, func(r engine.Record) error {
-		all = append(all, r)
+	err = n.Read(t.Context(), session, 0, func(r engine.Record) error {
+		if text := ""; r.Kind == journal.KindPrompt && json.Unmarshal(r.Data, &text) == nil {
+			all = append(all, text)
+		}
 		return nil
 	})
 	return all, err
 }
 
-// whole reads a log that must be whole.
-func (n *node) whole(t testing.TB, session string) []engine.Record {
+// wantTexts fails unless a session has texts, and is whole.
+func (n *node) wantTexts(t testing.TB, session string, want ...string) {
 	t.Helper()
-	all, err := n.read(t, session, 0)
-	if err != nil {
-		t.Fatal(err)
+	if got, err := n.read(t, session); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%s has %q, %v; want %q", session, got, err, want)
 	}
-	for i, r := range all {
-		if r.Seq != uint64(i+1) {
-			t.Fatalf("record %d has number %d", i+1, r.Seq)
-		}
-	}
-	return all
 }
 
 // wantIs fails unless an error is one.
@@ -164,187 +190,11 @@ func wantIs(t testing.TB, what string, err, want error) {
 	}
 }
 
-// wantDamage fails unless an error says that a session is damaged.
-func wantDamage(t testing.TB, what string, err error, session string, seq uint64, why error) {
+// wantDamage fails unless an error says what is damaged of a session.
+func wantDamage(t testing.TB, what string, err error, session string, lost []journal.Range, missing uint64) {
 	t.Helper()
 	bad, ok := errors.AsType[*engine.DamageError](err)
-	if !ok || bad.Session != session || bad.Seq != seq || !errors.Is(err, why) {
-		t.Errorf("%s: error %v, want damage of %q at %d: %v", what, err, session, seq, why)
-	}
-}
-
-func (b Backend) lapse(t testing.TB, node string) {
-	b.Exec(t, `UPDATE acp_lease SET expires = 0 WHERE node = $1`, node)
-}
-
-// A hooked database has its appends changed.
-type hooked struct {
-	engine.Database
-	append func(ctx context.Context, batches []engine.Batch, next func() ([]bool, error)) ([]bool, error)
-}
-
-func (h *hooked) Append(ctx context.Context, batches []engine.Batch) ([]bool, error) {
-	return h.append(ctx, batches, func() ([]bool, error) { return h.Database.Append(ctx, batches) })
-}
-
-// testRecords: what was appended is read as it was, numbered without gaps, in a chain.
-func testRecords(t *testing.T, b Backend) {
-	n := start(t, b, "a")
-	o := n.own(t, "s")[0]
-	at := time.Date(2026, 11, 26, 1, 2, 3, 456789012, time.FixedZone("x", 3600))
-	binary := []byte{0, 255, 128, '\n'}
-	first, err := o.Append(t.Context(),
-		engine.Record{Kind: "frame", Data: binary, Time: at, Seq: 77, Epoch: 9, Hash: [32]byte{1}},
-		engine.Record{Kind: "", Data: nil},
-		engine.Record{Kind: "ünïcode", Data: []byte("{}")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := appendTexts(t, o, "d")
-	if none, err := o.Append(t.Context()); err != nil || none != nil {
-		t.Errorf("an append of nothing: %v, %v", none, err)
-	}
-	want := append(first, second...)
-	if want[0].Epoch != 1 || !want[0].Time.Equal(at) || want[1].Time.IsZero() {
-		t.Errorf("the first records are %+v", want[:2])
-	}
-	got := n.whole(t, "s")
-	if got[1].Data == nil {
-		got[1].Data = []byte{}
-	}
-	want[1].Data = []byte{}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("read after append (-want +got):\n%s", diff)
-	}
-	seen := map[[32]byte]bool{}
-	for _, r := range got {
-		seen[r.Hash] = true
-	}
-	if len(seen) != 4 {
-		t.Errorf("%d different hashes of 4 records", len(seen))
-	}
-	for after := range uint64(5) {
-		part, err := n.read(t, "s", after)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(part) != int(4-after) || len(part) > 0 && part[0].Seq != after+1 {
-			t.Errorf("after %d: %d records", after, len(part))
-		}
-	}
-	_, err = n.read(t, "s", 5)
-	wantIs(t, "read beyond the end", err, engine.ErrBeyond)
-	h, err := n.Head(t.Context(), "s")
-	if want := (engine.Head{Seq: 4, Hash: got[3].Hash}); err != nil || h != want || o.Head() != want {
-		t.Errorf("head %v, %v, of the handle %v; want %v", h, err, o.Head(), want)
-	}
-	stop := errors.New("stop")
-	if err := n.Read(t.Context(), "s", 0, func(engine.Record) error { return stop }); err != stop {
-		t.Errorf("the error of yield becomes %v", err)
-	}
-	_, err = n.read(t, "none", 0)
-	wantIs(t, "read of no session", err, engine.ErrNotFound)
-	_, err = n.Head(t.Context(), "none")
-	wantIs(t, "head of no session", err, engine.ErrNotFound)
-}
-
-// testInvalid: what some database would refuse is refused before it gets to one.
-func testInvalid(t *testing.T, b Backend) {
-	n := start(t, b, "a")
-	o := n.own(t, "s")[0]
-	for name, recs := range map[string][]engine.Record{
-		"a NUL":            {{Kind: "a\x00b"}},
-		"not UTF-8":        {{Kind: "\xff"}},
-		"a long kind":      {{Kind: string(make([]byte, engine.MaxName+1))}},
-		"a large record":   {{Data: make([]byte, engine.MaxData+1)}},
-		"too many records": make([]engine.Record, engine.MaxRecords+1),
-		"a strange time":   {{Time: time.Date(5000, 1, 1, 0, 0, 0, 0, time.UTC)}},
-	} {
-		_, err := o.Append(t.Context(), recs...)
-		wantIs(t, name, err, engine.ErrInvalid)
-	}
-	if _, err := o.Append(t.Context(), engine.Record{Data: make([]byte, engine.MaxData)}); err != nil {
-		t.Errorf("the largest record: %v", err)
-	}
-	if _, err := o.Append(t.Context(), make([]engine.Record, engine.MaxRecords)...); err != nil {
-		t.Errorf("the most records: %v", err)
-	}
-	if got := n.whole(t, "s"); len(got) != 1+engine.MaxRecords || len(got[0].Data) != engine.MaxData {
-		t.Errorf("%d records", len(got))
-	}
-	for name, s := range map[string]engine.Session{
-		"no id":           {},
-		"a NUL":           {ID: "a\x00"},
-		"not UTF-8":       {ID: "a", Title: "\xff"},
-		"a long title":    {ID: "a", Title: string(make([]byte, engine.MaxText+1))},
-		"not JSON":        {ID: "a", Attributes: []byte("{")},
-		"many attributes": {ID: "a", Attributes: append([]byte{'1'}, make([]byte, engine.MaxValue)...)},
-	} {
-		_, err := n.Create(t.Context(), s)
-		wantIs(t, name, err, engine.ErrInvalid)
-	}
-	_, err := n.List(t.Context(), engine.Query{Cursor: "?"})
-	wantIs(t, "cursor", err, engine.ErrInvalid)
-}
-
-// testConcurrent: fifty sessions are appended to by four goroutines each. Each session's records are
-// whole and in order, each append is in one piece, and no transaction is larger than allowed.
-func testConcurrent(t *testing.T, b Backend) {
-	var mu sync.Mutex
-	most := 0
-	n := start(t, b, "a", func(db engine.Database) engine.Database {
-		return &hooked{db, func(_ context.Context, batches []engine.Batch, next func() ([]bool, error)) ([]bool, error) {
-			count := 0
-			for _, b := range batches {
-				count += len(b.Records)
-			}
-			mu.Lock()
-			most = max(most, count)
-			mu.Unlock()
-			return next()
-		}}
-	})
-	const sessions, writers, rounds = 50, 4, 5
-	var ids []string
-	for i := range sessions {
-		ids = append(ids, fmt.Sprintf("s%d", i))
-	}
-	var wg sync.WaitGroup
-	for i, o := range n.own(t, ids...) {
-		for w := range writers {
-			wg.Go(func() {
-				for r := range rounds {
-					text := fmt.Sprintf("%d.%d.%d", i, w, r)
-					recs, err := o.Append(t.Context(), records(text, text, text)...)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if recs[2].Seq != recs[0].Seq+2 || string(recs[0].Data) != text {
-						t.Errorf("append %s became %v", text, recs)
-					}
-				}
-			})
-		}
-	}
-	wg.Wait()
-	for i, id := range ids {
-		next := map[string]int{}
-		all := n.whole(t, id)
-		for k := 0; k < len(all); k += 3 {
-			var w string
-			var s, r int
-			text := string(all[k].Data)
-			if _, err := fmt.Sscanf(text, "%d.%1s.%d", &s, &w, &r); err != nil || s != i || r != next[w] || string(all[k+1].Data) != text || string(all[k+2].Data) != text {
-				t.Fatalf("session %s, record %d: %q is out of order", id, k, text)
-			}
-			next[w]++
-		}
-		if len(all) != writers*rounds*3 {
-			t.Errorf("session %s has %d records", id, len(all))
-		}
-	}
-	if most > engine.MaxRecords {
-		t.Errorf("a transaction had %d records", most)
+	if !ok || bad.ID != session || !slices.Equal(bad.Lost, lost) || bad.Missing != missing {
+		t.Errorf("%s: error %v, want that %v and the last %d of %q are lost", what, err, lost, missing, session)
 	}
 }

@@ -36,7 +36,7 @@ const (
 // Open opens the log in a database, whose tables it creates if they are missing, with the witness in a
 // file. dsn is a connection string or URL, with all hosts of a cluster; the connection goes to one that
 // accepts writes unless dsn has target_session_attrs. synchronous_commit and lock_timeout (2 s) are set
-// unless dsn has them.
+// unless dsn has them. Sessions that an earlier version has kept there are converted first: see [sqlstore.Store.Prepare].
 func Open(ctx context.Context, dsn, witness string, o engine.Options) (*engine.Engine, error) {
 	db, err := OpenDatabase(ctx, dsn)
 	if err != nil {
@@ -45,6 +45,9 @@ func Open(ctx context.Context, dsn, witness string, o engine.Options) (*engine.E
 	w, err := sqlite.OpenWitness(ctx, witness)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
+	}
+	if n := db.Renewed(); n > 0 && o.Notice != nil {
+		o.Notice(fmt.Sprintf("%d sessions in the database were converted; servers of an earlier version do not open it any more", n))
 	}
 	return engine.New(db, w, o), nil
 }
@@ -175,7 +178,7 @@ WITH a AS (
 	SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bytea[], $13::bigint[], $14::text[], $15::bigint[]) AS t (id, epoch, old, old_hash, new, new_hash, claim, state, updated)
 ), f AS (
 	UPDATE acp_head h SET seq = a.new, hash = a.new_hash FROM a
-	WHERE h.id = a.id AND h.epoch = a.epoch AND h.claim = a.claim AND h.seq = a.old AND h.hash = a.old_hash AND h.damaged = ''
+	WHERE h.id = a.id AND h.epoch = a.epoch AND h.claim = a.claim AND h.seq = a.old AND h.hash = a.old_hash
 	RETURNING h.id, h.n, h.epoch
 ), s AS (
 	UPDATE acp_session x SET state = a.state, updated = a.updated, version = x.version + 1 FROM a JOIN f ON f.id = a.id
@@ -197,18 +200,18 @@ func (d *Database) Append(ctx context.Context, batches []engine.Batch) ([]bool, 
 		b := &batches[i]
 		index[b.Session] = i
 		ids, epochs = append(ids, b.Session), append(epochs, int64(b.Epoch))
-		states, updates = append(states, b.State), append(updates, b.Records[len(b.Records)-1].Time.UnixNano())
+		states, updates = append(states, b.State), append(updates, b.Records[len(b.Records)-1].At.UnixNano())
 		claims = append(claims, b.Claim)
 		olds, oldHashes = append(olds, int64(b.Old.Seq)), append(oldHashes, b.Old.Hash[:])
 		news, newHashes = append(news, int64(b.New.Seq)), append(newHashes, b.New.Hash[:])
 		for k := range b.Records {
 			r := &b.Records[k]
-			keys, seqs, times = append(keys, b.Key), append(seqs, int64(r.Seq)), append(times, r.Time.UnixNano())
+			keys, seqs, times = append(keys, b.Key), append(seqs, int64(r.Seq)), append(times, r.At.UnixNano())
 			bytes := r.Data
 			if bytes == nil {
 				bytes = []byte{}
 			}
-			kinds, data, hashes = append(kinds, r.Kind), append(data, bytes), append(hashes, r.Hash[:])
+			kinds, data, hashes = append(kinds, string(r.Kind)), append(data, bytes), append(hashes, r.Hash[:])
 		}
 	}
 	done := make([]bool, len(batches))

@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine/enginetest"
 	"github.com/goacp/acp/cmd/acp/internal/engine/postgres/pgtest"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
+	"github.com/goacp/acp/internal/long"
 )
 
 // servers are those that run.
@@ -53,42 +54,35 @@ func shared(t testing.TB) *server {
 
 var databases atomic.Int64
 
-// backend is a new database on a server.
-func (s *server) backend(t testing.TB) (b enginetest.Backend, dsn string) {
+// fixture is a new database on a server.
+func (s *server) fixture(t testing.TB) (f enginetest.Fixture, name string) {
 	t.Helper()
-	name := fmt.Sprintf("t%d", databases.Add(1))
+	name = fmt.Sprintf("t%d", databases.Add(1))
 	s.Query(t, "postgres", "CREATE DATABASE "+name)
-	witness := filepath.Join(t.TempDir(), "heads.db")
-	return enginetest.Backend{
-		Open: func(t testing.TB) engine.Database {
-			db, err := OpenDatabase(t.Context(), s.DSN(name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return db
-		},
-		Witness: func(t testing.TB) engine.Witness {
-			w, err := sqlite.OpenWitness(t.Context(), witness)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return w
-		},
-		Exec: func(t testing.TB, query string, args ...any) { s.Query(t, name, query, args...) },
-	}, name
+	heads := filepath.Join(t.TempDir(), "heads.db")
+	return enginetest.SQL(func(t testing.TB) engine.Database { return s.open(t, name) }, func(t testing.TB) engine.Witness {
+		w, err := sqlite.OpenWitness(t.Context(), heads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}, func(t testing.TB, query string, args ...any) { s.Query(t, name, query, args...) }), name
 }
 
-func fresh(t testing.TB) enginetest.Backend {
-	b, _ := shared(t).backend(t)
-	return b
+func (s *server) open(t testing.TB, name string) *Database {
+	t.Helper()
+	db, err := OpenDatabase(t.Context(), s.DSN(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
 }
 
 func TestSuite(t *testing.T) {
-	shared(t) // or it is skipped as a whole
-	enginetest.Run(t, fresh)
-}
-
-func BenchmarkSuite(b *testing.B) {
-	shared(b)
-	enginetest.Benchmark(b, fresh)
+	long.Test(t)
+	s := shared(t) // or it is skipped as a whole
+	enginetest.Run(t, func(t testing.TB) enginetest.Fixture {
+		f, _ := s.fixture(t)
+		return f
+	})
 }

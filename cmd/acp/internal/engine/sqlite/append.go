@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	headSQL = `UPDATE acp_head SET seq = ?1, hash = ?2 WHERE id = ?3 AND epoch = ?4 AND claim = ?5 AND seq = ?6 AND hash = ?7 AND damaged = ''`
+	headSQL = `UPDATE acp_head SET seq = ?1, hash = ?2 WHERE id = ?3 AND epoch = ?4 AND claim = ?5 AND seq = ?6 AND hash = ?7`
 	// One record for each statement: more at a time are not faster, see BenchmarkInsert.
 	stateSQL  = `UPDATE acp_session SET state = ?1, updated = ?2, version = version + 1 WHERE id = ?3`
 	insertSQL = `INSERT INTO acp_record (n, seq, epoch, time, kind, data, hash) VALUES (?, ?, ?, ?, ?, ?, ?)`
@@ -45,7 +45,7 @@ func (d *Database) Append(ctx context.Context, batches []engine.Batch) ([]bool, 
 			}
 			done[i] = true
 			if b.State != "" {
-				if _, err := w.conn.ExecContext(ctx, stateSQL, b.State, b.Records[len(b.Records)-1].Time.UnixNano(), b.Session); err != nil {
+				if _, err := w.conn.ExecContext(ctx, stateSQL, b.State, b.Records[len(b.Records)-1].At.UnixNano(), b.Session); err != nil {
 					return err
 				}
 			}
@@ -55,7 +55,7 @@ func (d *Database) Append(ctx context.Context, batches []engine.Batch) ([]bool, 
 				if data == nil {
 					data = []byte{}
 				}
-				if _, err := w.insert.ExecContext(ctx, b.Key, int64(r.Seq), int64(r.Epoch), r.Time.UnixNano(), r.Kind, data, r.Hash[:]); err != nil {
+				if _, err := w.insert.ExecContext(ctx, b.Key, int64(r.Seq), int64(r.Epoch), r.At.UnixNano(), r.Kind, data, r.Hash[:]); err != nil {
 					return err
 				}
 			}

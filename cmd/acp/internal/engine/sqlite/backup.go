@@ -1,42 +1,253 @@
 package sqlite
 
 import (
+	"bufio"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 )
 
-// Backup writes everything that is in the log of a directory to a file, which must not exist, as it is at one moment,
-// also while another process serves and writes. The file is not complete until Backup has returned: it then has its
-// name. It has the mode 0600.
-func Backup(ctx context.Context, dir, file string) error {
-	if _, err := os.Lstat(file); err == nil {
-		return fmt.Errorf("%s: %w", file, os.ErrExist)
+// logName is the name of the database in which earlier versions had everything.
+const logName = "log.db"
+
+// Backup writes the sessions that are kept in a directory to a file, which must not exist, also while another process
+// serves and writes: see [file.Backup]. The file is not complete until Backup has returned: it then has its name. It
+// has the mode 0600.
+func Backup(ctx context.Context, dir, name string) (err error) {
+	if _, err := os.Lstat(name); err == nil {
+		return fmt.Errorf("%s: %w", name, fs.ErrExist)
 	}
-	part := file + ".part"
-	defer os.Remove(part)
-	if err := copyLog(ctx, filepath.Join(dir, logName), part); err != nil {
+	part := name + ".part"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was interrupted
 		return err
 	}
-	return os.Rename(part, file)
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(part))
+		}
+	}()
+	w := bufio.NewWriterSize(f, 1<<20)
+	err = file.Backup(ctx, filepath.Join(dir, journals), w)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(part, name); err != nil {
+		return err
+	}
+	return file.System{}.SyncDir(filepath.Dir(name))
 }
 
-// OpenFile opens a file of [Backup], by itself: nothing else knows the ends of its sessions.
-func OpenFile(ctx context.Context, file string, o engine.Options) (*engine.Engine, error) {
-	if _, err := os.Stat(file); err != nil { // it is not to be created
-		return nil, err
+// Restore makes the sessions of a backup those of a directory, which nobody may have open. What was there is kept, in a
+// directory beside it whose path is returned, or "". So are the index, which is made anew, and the ends that were seen:
+// they may be of records that the backup does not have. After an error everything is where it was, unless the error
+// says otherwise.
+func Restore(ctx context.Context, from *file.Archive, dir string) (kept string, err error) {
+	return replace(dir, journals, func(part string) error { return from.Extract(ctx, part) })
+}
+
+// RestoreLog is [Restore] for a backup of an earlier version, which is a database: [Open] takes it over, and verifies
+// its records then. It fails with [engine.ErrCorrupt] if pages of the database are damaged, unless that is accepted.
+func RestoreLog(ctx context.Context, from, dir string, damaged bool) (kept string, err error) {
+	return replace(dir, logName, func(part string) error {
+		if err := copyFile(ctx, from, part); err != nil {
+			return err
+		}
+		return errors.Join(checkLog(ctx, part, damaged), removeBeside(part))
+	})
+}
+
+// copyFile copies a file, and syncs it.
+func copyFile(ctx context.Context, from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
 	}
-	db, err := OpenDatabase(ctx, file, 0)
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	for err == nil {
+		if err = ctx.Err(); err == nil {
+			_, err = io.CopyN(out, in, 64<<20)
+		}
+	}
+	if err == io.EOF {
+		err = out.Sync()
+	}
+	return err
+}
+
+// checkLog fails if a file is not the database of an earlier version, or is damaged as a database, unless that is
+// accepted.
+func checkLog(ctx context.Context, path string, damaged bool) (err error) {
+	db, err := open(ctx, path, logID)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var says string
+	if err = wrap(db.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&says)); err == nil && says != "ok" {
+		err = fmt.Errorf("%w: %s", engine.ErrCorrupt, says)
+	}
+	if damaged && errors.Is(err, engine.ErrCorrupt) {
+		return nil
+	}
+	return err
+}
+
+// removeBeside removes what SQLite leaves beside a database that it could not close as usual.
+func removeBeside(path string) (err error) {
+	for _, end := range databaseEnds[1:] {
+		if e := os.Remove(path + end); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// replace puts what make makes in the place of all sessions of a directory, under a name.
+func replace(dir, name string, make func(part string) error) (kept string, err error) {
+	part := filepath.Join(dir, "restoring")
+	if err := os.RemoveAll(part); err != nil { // of one that was interrupted
+		return "", err
+	}
+	// All of it first, so that what is there is left alone until it is whole.
+	if err := make(part); err != nil {
+		return "", errors.Join(err, os.RemoveAll(part))
+	}
+	old := filepath.Join(dir, "before-"+strconv.FormatInt(time.Now().UnixMicro(), 10))
+	if err := os.Mkdir(old, 0o700); err != nil {
+		return "", errors.Join(err, os.RemoveAll(part))
+	}
+	var moved []string
+	for _, was := range keptNames() {
+		if err = os.Rename(filepath.Join(dir, was), filepath.Join(old, was)); err == nil {
+			moved = append(moved, was)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		err = nil
+	}
+	if err == nil {
+		err = os.Rename(part, filepath.Join(dir, name))
+	}
+	if err != nil {
+		for _, was := range moved {
+			err = errors.Join(err, os.Rename(filepath.Join(old, was), filepath.Join(dir, was)))
+		}
+		return "", errors.Join(err, os.Remove(old), os.RemoveAll(part))
+	}
+	if len(moved) == 0 {
+		return "", errors.Join(os.Remove(old), file.System{}.SyncDir(dir))
+	}
+	return old, file.System{}.SyncDir(dir)
+}
+
+// keptNames returns the names of everything that is kept of sessions in a directory, or was by earlier versions.
+func keptNames() []string {
+	names := []string{journals}
+	for _, name := range []string{indexName, witnessName, logName} {
+		for _, end := range databaseEnds {
+			names = append(names, name+end)
+		}
+	}
+	return names
+}
+
+// Look opens the sessions that are kept in a directory for reading, also while another process has them open. It writes
+// neither the index, of which it makes a copy that is gone when the engine is closed, nor journals.
+func Look(ctx context.Context, dir string, o engine.Options) (_ *engine.Engine, err error) {
+	own, err := os.MkdirTemp("", "acp-index-")
 	if err != nil {
 		return nil, err
 	}
-	return engine.New(db, blind{}, o), nil
+	x := &lookIndex{dir: own}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, x.Close())
+		}
+	}()
+	path := filepath.Join(own, indexName)
+	if copyIndex(ctx, filepath.Join(dir, indexName), path) != nil { // then it is made of the journals
+		if err := removeFiles(path); err != nil {
+			return nil, err
+		}
+	}
+	if x.Index, err = OpenIndex(ctx, path); err != nil {
+		return nil, err
+	}
+	var w engine.Witness = blind{}
+	if heads := filepath.Join(dir, witnessName); exists(heads) {
+		if w, err = OpenWitness(ctx, heads); err != nil {
+			return nil, err
+		}
+	}
+	e, err := engine.Files(ctx, filepath.Join(dir, journals), "", x, w, o)
+	if err != nil {
+		x = nil // it is closed
+	}
+	return e, err
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// copyIndex makes a copy of an index, as it is at one moment.
+func copyIndex(ctx context.Context, from, to string) (err error) {
+	if !exists(from) {
+		return fs.ErrNotExist
+	}
+	// One that may only read would leave files beside it.
+	q := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(10000)", "trusted_schema(0)"}}
+	db, err := sql.Open("sqlite", location(from, q))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, to)
+	return err
+}
+
+// A lookIndex is an index in a directory of its own.
+type lookIndex struct {
+	*Index
+	dir string
+}
+
+// Close closes the index and removes it. It does nothing if x is nil.
+func (x *lookIndex) Close() (err error) {
+	if x == nil {
+		return nil
+	}
+	if x.Index != nil {
+		err = x.Index.Close()
+	}
+	return errors.Join(err, os.RemoveAll(x.dir))
 }
 
 // blind is a witness that has seen nothing.
@@ -46,66 +257,3 @@ func (blind) Seen(context.Context, string) (engine.Head, error)  { return engine
 func (blind) Note(context.Context, map[string]engine.Head) error { return nil }
 func (blind) Forget(context.Context, string) error               { return nil }
 func (blind) Close() error                                       { return nil }
-
-// Restore makes a file of [Backup] the log of a directory, which nobody may have open. What was there is kept, in a
-// directory beside it whose path is returned, or "". The heads that were seen are not used any more: they may be of
-// sessions that the backup does not have.
-func Restore(ctx context.Context, file, dir string) (kept string, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	// A copy first, so that what is there is left alone until the copy is whole.
-	part := filepath.Join(dir, "restoring.db")
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-		if err := os.Remove(part + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", err
-		}
-	}
-	if err := copyLog(ctx, file, part); err != nil {
-		return "", err
-	}
-	old := filepath.Join(dir, "before-"+strconv.FormatInt(time.Now().UnixMicro(), 10))
-	for _, name := range []string{logName, witnessName} {
-		for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-			from := filepath.Join(dir, name+suffix)
-			if _, err := os.Lstat(from); err != nil {
-				continue
-			}
-			if err := os.MkdirAll(old, 0o700); err != nil {
-				return "", err
-			}
-			if err := os.Rename(from, filepath.Join(old, name+suffix)); err != nil {
-				return old, err
-			}
-			kept = old
-		}
-	}
-	return kept, os.Rename(part, filepath.Join(dir, logName))
-}
-
-// copyLog copies a file that is a log.
-func copyLog(ctx context.Context, from, to string) (err error) {
-	if _, err := os.Stat(from); err != nil {
-		return err
-	}
-	db, err := open(ctx, from, logID)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	// SQLite would make it readable by others.
-	f, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err == nil {
-		err = f.Close()
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, to); err != nil {
-		return fmt.Errorf("%s: %w", from, wrap(err))
-	}
-	if f, err = os.OpenFile(to, os.O_RDWR, 0); err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}

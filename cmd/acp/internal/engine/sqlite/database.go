@@ -1,5 +1,5 @@
-// Package sqlite is the default database of an [engine.Engine]: one SQLite file, and a second one for
-// the witness. Several processes may use the files at the same time.
+// Package sqlite keeps what an [engine.Engine] has on this machine beside its journals, in SQLite: an index of them, and a
+// witness. Its [Database] can hold the records, too, as earlier versions had them; that is for what reads those, and for tests.
 package sqlite
 
 import (
@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	logName     = "log.db"
 	witnessName = "heads.db"
-	// logID and witnessID mark the files as what they are: "acpE" and "acpW".
+	// What the files are marked as: "acpE", "acpW" and "acpR".
 	logID     = 0x61637045
 	witnessID = 0x61637057
+	indexID   = 0x61637052
 	// pageSize is SQLite's default.
 	pageSize = 4096
 	// readConns is how many connections read: the chunks of the engine, and short queries.
@@ -34,27 +34,6 @@ const (
 	// the others, and a log is read from one end to the other.
 	readCache = 256
 )
-
-// Options of [Open]. The zero value has the defaults.
-type Options struct {
-	engine.Options
-	// MaxBytes bounds the size of the log's file; at the bound writes fail with [engine.ErrFull]
-	// until sessions are deleted. 0 means that only the disk bounds it.
-	MaxBytes int64
-}
-
-// Open opens the log in a directory, or creates it, with permissions for the user alone.
-func Open(ctx context.Context, dir string, o Options) (*engine.Engine, error) {
-	db, err := OpenDatabase(ctx, filepath.Join(dir, logName), o.MaxBytes)
-	if err != nil {
-		return nil, err
-	}
-	w, err := OpenWitness(ctx, filepath.Join(dir, witnessName))
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return engine.New(db, w, o.Options), nil
-}
 
 // A Database is the file with the log. It implements [engine.Database].
 type Database struct {
@@ -86,18 +65,23 @@ func (w *writer) close(bad error) {
 
 var _ engine.Database = (*Database)(nil)
 
-// OpenDatabase opens the file of a log, or creates it. maxBytes is [Options].MaxBytes.
-func OpenDatabase(ctx context.Context, path string, maxBytes int64) (_ *Database, err error) {
-	pragmas := []string{"cache_size(-16000)", "synchronous(FULL)"}
+// OpenDatabase opens the file of a log, or creates it. maxBytes bounds its size; at the bound writes
+// fail with [engine.ErrFull]. 0 means that only the disk bounds it.
+func OpenDatabase(ctx context.Context, path string, maxBytes int64) (*Database, error) {
+	return openDatabase(ctx, path, logID, maxBytes, "synchronous(FULL)")
+}
+
+func openDatabase(ctx context.Context, path string, id int, maxBytes int64, pragmas ...string) (_ *Database, err error) {
+	pragmas = append(pragmas, "cache_size(-16000)")
 	if maxBytes > 0 {
 		pragmas = append(pragmas, fmt.Sprintf("max_page_count(%d)", max(maxBytes/pageSize, 1)))
 	}
 	d := &Database{turn: make(chan struct{}, 1), closed: make(chan struct{})}
 	d.turn <- struct{}{}
-	if d.write, err = open(ctx, path, logID, pragmas...); err != nil {
+	if d.write, err = open(ctx, path, id, pragmas...); err != nil {
 		return nil, err
 	}
-	if d.read, err = open(ctx, path, logID, "query_only(1)", fmt.Sprintf("cache_size(-%d)", readCache)); err != nil {
+	if d.read, err = open(ctx, path, id, "query_only(1)", fmt.Sprintf("cache_size(-%d)", readCache)); err != nil {
 		return nil, errors.Join(err, d.write.Close())
 	}
 	d.read.SetMaxOpenConns(readConns)
@@ -112,14 +96,7 @@ func OpenDatabase(ctx context.Context, path string, maxBytes int64) (_ *Database
 		},
 		Wrap: wrap,
 	})
-	err = d.Prepare(ctx)
-	if err == nil {
-		err = d.transact(ctx, func(w *writer) error { // of earlier versions; PostgreSQL may have nodes that use them still
-			_, err := w.conn.ExecContext(ctx, `DROP TABLE IF EXISTS acp_operation; DROP TABLE IF EXISTS acp_ask`)
-			return err
-		})
-	}
-	if err != nil {
+	if err = d.Prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), d.Close())
 	}
 	return d, nil
@@ -143,17 +120,7 @@ func open(ctx context.Context, path string, id int, pragmas ...string) (_ *sql.D
 		"secure_delete(FAST)", "journal_size_limit(67108864)"}, pragmas...) {
 		q.Add("_pragma", p)
 	}
-	url := url.URL{Path: filepath.ToSlash(path)}
-	name := url.EscapedPath()
-	if !strings.HasPrefix(name, "/") {
-		if abs, err := filepath.Abs(path); err == nil {
-			url.Path = filepath.ToSlash(abs)
-		}
-		if name = url.EscapedPath(); !strings.HasPrefix(name, "/") { // a drive
-			name = "/" + name
-		}
-	}
-	db, err := sql.Open("sqlite", "file://"+name+"?"+q.Encode())
+	db, err := sql.Open("sqlite", location(path, q))
 	if err != nil {
 		return nil, err
 	}
@@ -174,6 +141,21 @@ func open(ctx context.Context, path string, id int, pragmas ...string) (_ *sql.D
 	}
 	_, err = db.ExecContext(ctx, fmt.Sprintf(`PRAGMA application_id = %d`, id))
 	return db, err
+}
+
+// location returns a path as SQLite wants it, with parameters.
+func location(path string, q url.Values) string {
+	url := url.URL{Path: filepath.ToSlash(path)}
+	name := url.EscapedPath()
+	if !strings.HasPrefix(name, "/") {
+		if abs, err := filepath.Abs(path); err == nil {
+			url.Path = filepath.ToSlash(abs)
+		}
+		if name = url.EscapedPath(); !strings.HasPrefix(name, "/") { // a drive
+			name = "/" + name
+		}
+	}
+	return "file://" + name + "?" + q.Encode()
 }
 
 // Writers implements [engine.Database]: SQLite has one.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
 // A Witness keeps the heads of logs in a file of its own. It implements [engine.Witness].
@@ -34,9 +35,14 @@ func OpenWitness(ctx context.Context, path string) (*Witness, error) {
 	return &Witness{db}, nil
 }
 
-// check returns a hash over an entry: a damaged witness must not make a whole log look damaged.
+// check returns a hash over an entry: a damaged witness must not make a whole log look damaged. Neither must one of an earlier
+// version, which has noted other hashes, and has not begun what is hashed with the format of journals.
 func check(session string, h engine.Head) []byte {
-	sum := sha256.Sum256(fmt.Appendf(binary.BigEndian.AppendUint64(nil, h.Seq), "%s%s", h.Hash[:], session))
+	return checkSum(fmt.Sprintf("acp log %d\n", journal.Format), session, h)
+}
+
+func checkSum(begin, session string, h engine.Head) []byte {
+	sum := sha256.Sum256(fmt.Appendf(binary.BigEndian.AppendUint64([]byte(begin), h.Seq), "%s%s", h.Hash[:], session))
 	return sum[:16]
 }
 

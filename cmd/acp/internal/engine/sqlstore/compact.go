@@ -10,7 +10,7 @@ import (
 func (s *Store) Compact(ctx context.Context, b engine.Batch, froms []uint64) (ok bool, err error) {
 	err = s.write(ctx, func(tx Tx) error {
 		// The write locks the row: nobody appends or claims the session in between.
-		n, err := s.exec(ctx, tx, `UPDATE acp_head SET seq = seq WHERE id = $1 AND epoch = $2 AND claim = $3 AND damaged = ''`, b.Session, int64(b.Epoch), b.Claim)
+		n, err := s.exec(ctx, tx, `UPDATE acp_head SET seq = seq WHERE id = $1 AND epoch = $2 AND claim = $3`, b.Session, int64(b.Epoch), b.Claim)
 		if ok = n > 0; err != nil || !ok {
 			return err
 		}
@@ -20,7 +20,7 @@ func (s *Store) Compact(ctx context.Context, b engine.Batch, froms []uint64) (ok
 				return err
 			}
 			if _, err := s.exec(ctx, tx, `INSERT INTO acp_record (n, seq, epoch, time, kind, data, hash) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-				b.Key, int64(r.Seq), int64(r.Epoch), r.Time.UnixNano(), r.Kind, bytesOf(r.Data), r.Hash[:]); err != nil {
+				b.Key, int64(r.Seq), int64(r.Epoch), r.At.UnixNano(), r.Kind, bytesOf(r.Data), r.Hash[:]); err != nil {
 				return err
 			}
 		}

@@ -42,7 +42,7 @@ func (s *Store) Claim(ctx context.Context, session, node string, token int64) (s
 	err = s.write(ctx, func(tx Tx) error {
 		var err error
 		st, err = ScanState(tx.QueryRowContext(ctx, s.sql(`UPDATE acp_head SET epoch = epoch + 1, claim = $4, node = $2
-			WHERE id = $1 AND damaged = ''
+			WHERE id = $1
 			AND EXISTS (SELECT 1 FROM acp_lease l WHERE l.node = $2 AND l.token = $3 AND l.expires > {now})
 			AND (acp_head.node = '' OR acp_head.node = $2
 				OR NOT EXISTS (SELECT 1 FROM acp_lease l WHERE l.node = acp_head.node AND l.expires > {now}))
@@ -56,9 +56,6 @@ func (s *Store) Claim(ctx context.Context, session, node string, token int64) (s
 		}
 		if err != nil {
 			return err
-		}
-		if st.Damaged != "" {
-			return engine.MarkedError(st)
 		}
 		var mine int
 		if err := tx.QueryRowContext(ctx, s.sql(`SELECT count(*) FROM acp_lease WHERE node = $1 AND token = $2 AND expires > {now}`), node, token).Scan(&mine); err != nil {

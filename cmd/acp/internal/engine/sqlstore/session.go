@@ -53,7 +53,7 @@ func scanSession(scan func(...any) error) (v engine.Session, err error) {
 	if err != nil {
 		return engine.Session{}, err
 	}
-	v.ID, v.Epoch, v.Head, v.Damaged = st.Session, st.Epoch, st.Head, st.Damaged
+	v.ID, v.Epoch, v.Head = st.Session, st.Epoch, st.Head
 	v.Attributes, v.Created, v.Updated = nilIfEmpty(attributes), instant(created), instant(updated)
 	return v, nil
 }
@@ -204,4 +204,19 @@ func (s *Store) purgeAll(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Replace stores a session in a transaction, whatever was there of it, as of its head.
+func Replace(ctx context.Context, tx Tx, v engine.Session) error {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO acp_head (id, n, epoch, claim, node, seq, hash, damaged, damaged_at)
+		VALUES ($1, $2, $3, 0, '', $4, $5, '', 0) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, seq = excluded.seq, hash = excluded.hash`,
+		v.ID, newToken(), int64(v.Epoch), int64(v.Head.Seq), v.Head.Hash[:]); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO acp_session (id, agent, agent_session, cwd, title, owner, state, parent, attributes, created, updated, version)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+		ON CONFLICT (id) DO UPDATE SET agent = $2, agent_session = $3, cwd = $4, title = $5, owner = $6, state = $7, parent = $8, attributes = $9,
+			created = $10, updated = $11, version = acp_session.version + 1`,
+		v.ID, v.Agent, v.AgentSession, v.Cwd, v.Title, v.Owner, v.State, v.Parent, bytesOf(v.Attributes), v.Created.UnixNano(), v.Updated.UnixNano(), v.Version)
+	return err
 }

@@ -16,8 +16,12 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 )
 
-// Version is that of the tables. A database with another one is not opened.
-const Version = 1
+// Version is that of the tables. A database with another one is not opened, except for one of EarlierVersion, which had the same
+// tables, and records that are not those of journals: see [engine.Earlier].
+const (
+	Version        = 2
+	EarlierVersion = 1
+)
 
 // tables has {…} where databases differ; see [Dialect].
 const tables = `
@@ -110,8 +114,9 @@ type Dialect struct {
 // A Store implements the methods of an [engine.Database] aside from Append, Confirm, Writers and
 // Close. It is safe for concurrent use.
 type Store struct {
-	d     Dialect
-	words *strings.Replacer
+	d       Dialect
+	words   *strings.Replacer
+	renewed int
 }
 
 // New returns a store in a database that [Store.Prepare] must prepare.
@@ -119,9 +124,10 @@ func New(d Dialect) *Store {
 	return &Store{d: d, words: strings.NewReplacer("{blob}", d.Blob, "{head}", d.Head, "{record}", d.Record, "{now}", d.Now)}
 }
 
-// Prepare creates the tables that are missing, and ends deletions that were cut off. It fails if the
-// tables are of another version.
+// Prepare creates the tables that are missing, and ends deletions that were cut off. It makes journals of the sessions in a
+// database of [EarlierVersion], unless nodes are live that use it. It fails if the tables are of another version.
 func (s *Store) Prepare(ctx context.Context) error {
+	r, needed := renewal(newToken()), false
 	err := s.d.Write(ctx, func(tx Tx) error {
 		for _, stmt := range strings.Split(s.sql(tables), ";\n") {
 			if _, err := tx.ExecContext(ctx, stmt); err != nil {
@@ -131,19 +137,33 @@ func (s *Store) Prepare(ctx context.Context) error {
 		if _, err := tx.ExecContext(ctx, `INSERT INTO acp_meta (version) SELECT cast($1 AS bigint) WHERE NOT EXISTS (SELECT 1 FROM acp_meta)`, Version); err != nil {
 			return err
 		}
-		var version int
-		if err := tx.QueryRowContext(ctx, `SELECT max(version) FROM acp_meta`).Scan(&version); err != nil {
-			return err
+		version, err := VersionOf(ctx, tx)
+		if err == nil && version > Version {
+			err = fmt.Errorf("the tables have version %d, this program knows %d", version, Version)
 		}
-		if version != Version {
-			return fmt.Errorf("the tables have version %d, this program knows %d", version, Version)
+		if err == nil {
+			needed, err = s.beginRenewal(ctx, tx, r)
 		}
-		return nil
+		return err
 	})
+	if err == nil && needed {
+		err = s.renew(ctx, r)
+	}
 	if err != nil {
 		return s.d.Wrap(err)
 	}
 	return s.purgeAll(ctx)
+}
+
+// Renewed returns how many sessions of an earlier version Prepare has made journals of.
+func (s *Store) Renewed() int { return s.renewed }
+
+// VersionOf returns the version of the tables, or 0 if there are none.
+func VersionOf(ctx context.Context, tx interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) (version int, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM acp_meta`).Scan(&version)
+	return version, err
 }
 
 // sql puts the words of the dialect into a statement.
@@ -194,7 +214,7 @@ func nilIfEmpty(b []byte) []byte {
 }
 
 // stateColumns are those that scanState reads.
-const stateColumns = `acp_head.id, acp_head.n, acp_head.epoch, acp_head.claim, acp_head.node, acp_head.seq, acp_head.hash, acp_head.damaged, acp_head.damaged_at`
+const stateColumns = `acp_head.id, acp_head.n, acp_head.epoch, acp_head.claim, acp_head.node, acp_head.seq, acp_head.hash`
 
 // StateQuery reads the row of a session for [ScanState].
 const StateQuery = `SELECT ` + stateColumns + ` FROM acp_head WHERE id = $1`
@@ -204,13 +224,13 @@ const ConfirmQuery = `UPDATE acp_head SET seq = seq WHERE id = $1 RETURNING ` + 
 
 // stateRow is where a row of acp_head is scanned to.
 type stateRow struct {
-	st              engine.State
-	epoch, seq, bad int64
-	hash            []byte
+	st         engine.State
+	epoch, seq int64
+	hash       []byte
 }
 
 func (r *stateRow) into() []any {
-	return []any{&r.st.Session, &r.st.Key, &r.epoch, &r.st.Claim, &r.st.Node, &r.seq, &r.hash, &r.st.Damaged, &r.bad}
+	return []any{&r.st.Session, &r.st.Key, &r.epoch, &r.st.Claim, &r.st.Node, &r.seq, &r.hash}
 }
 
 // state returns the row. A head that cannot be one is damaged.
@@ -218,7 +238,7 @@ func (r *stateRow) state() (engine.State, error) {
 	if r.epoch < 0 || r.epoch > 1<<32-1 || r.seq < 0 || len(r.hash) != len(r.st.Hash) {
 		return engine.State{}, fmt.Errorf("%w: the head of session %q makes no sense", engine.ErrCorrupt, r.st.Session)
 	}
-	r.st.Epoch, r.st.Seq, r.st.DamagedAt = uint32(r.epoch), uint64(r.seq), uint64(r.bad)
+	r.st.Epoch, r.st.Seq = uint32(r.epoch), uint64(r.seq)
 	copy(r.st.Hash[:], r.hash)
 	return r.st, nil
 }
@@ -275,31 +295,9 @@ func (s *Store) Records(ctx context.Context, key int64, from uint64, n, size int
 		if epoch < 0 || epoch > 1<<32-1 || len(hash) != len(r.Hash) {
 			return nil, fmt.Errorf("%w: record %d makes no sense", engine.ErrCorrupt, seq)
 		}
-		r.Seq, r.Epoch, r.Time, r.Hash = uint64(seq), uint32(epoch), instant(at), [32]byte(hash)
+		r.Seq, r.Epoch, r.At, r.Hash = uint64(seq), uint32(epoch), instant(at), [32]byte(hash)
 		size -= len(r.Data)
 		all = append(all, r)
 	}
 	return all, s.d.Wrap(rows.Err())
-}
-
-// Unmark implements [engine.Database].
-func (s *Store) Unmark(ctx context.Context, st engine.State) error {
-	return s.write(ctx, func(tx Tx) error {
-		_, err := s.exec(ctx, tx, `UPDATE acp_head SET damaged = '', damaged_at = 0 WHERE id = $1 AND damaged = $2 AND damaged_at = $3`, st.Session, st.Damaged, int64(st.DamagedAt))
-		return err
-	})
-}
-
-// MarkDamaged implements [engine.Database].
-func (s *Store) MarkDamaged(ctx context.Context, id string, seq uint64, why string) (there bool, err error) {
-	err = s.write(ctx, func(tx Tx) error {
-		if _, err := s.exec(ctx, tx, `UPDATE acp_head SET damaged = $2, damaged_at = $3 WHERE id = $1 AND damaged = ''`, id, why, int64(seq)); err != nil {
-			return err
-		}
-		var n int
-		err := tx.QueryRowContext(ctx, `SELECT count(*) FROM acp_head WHERE id = $1`, id).Scan(&n)
-		there = n > 0
-		return err
-	})
-	return there, err
 }

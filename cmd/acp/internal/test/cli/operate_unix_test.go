@@ -139,7 +139,7 @@ func TestOperate(t *testing.T) {
 	}
 	// Without --state they are about a server of the operator, and say so.
 	for _, command := range []string{
-		"acp serve status", "acp serve verify", "acp serve backup b", "acp serve restore /backups/acp-$(date +%F).db",
+		"acp serve status", "acp serve verify", "acp serve backup b", "acp serve restore /backups/acp-$(date +%F).tar",
 		"acp devices list", "acp devices revoke --all", "acp devices pair", "acp audit show", "acp audit verify", "acp node status",
 	} {
 		out, ok := m.run(command)
@@ -147,10 +147,10 @@ func TestOperate(t *testing.T) {
 			t.Errorf("%s, without --state: well: %v\n%s", command, ok, out)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(m.root, "root/.local/state/acp/gateway/log.db")); err == nil {
+	if _, err := os.Stat(filepath.Join(m.root, "root/.local/state/acp/gateway/sessions")); err == nil {
 		t.Error("sessions of the service were restored for the operator")
 	}
-	if out, ok := m.run("acp serve restore --force /backups/acp-$(date +%F).db"); !ok {
+	if out, ok := m.run("acp serve restore --force /backups/acp-$(date +%F).tar"); !ok {
 		t.Error(out)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
+	"github.com/goacp/acp/cmd/acp/internal/gateway"
 	"github.com/goacp/acp/cmd/acp/internal/identity"
 )
 
@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if err := errors.Join(err1, err2, os.MkdirAll(args[0], 0o700)); err != nil {
 		return err
 	}
-	log, err := sqlite.Open(ctx, args[0], sqlite.Options{Options: engine.Options{LeaseTTL: time.Hour}})
+	log, err := sqlite.Open(ctx, args[0], "seed", engine.Options{Says: gateway.Says})
 	if err != nil {
 		return err
 	}

@@ -65,6 +65,7 @@ type rig struct {
 	url     string   // of the server, if that is always the same
 	listen  string   // where the server listens; "" is a port of its own each time
 	keeps   bool     // a server that is ended in an orderly way keeps its agents
+	loses   bool     // the disk loses what was not synced
 	server  *exec.Cmd
 	stderr  bytes.Buffer // of all servers; to be read when none runs
 

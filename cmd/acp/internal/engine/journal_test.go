@@ -1,4 +1,4 @@
-package postgres
+package engine_test
 
 import (
 	"context"
@@ -17,18 +17,25 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/journal/journaltest"
-	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/internal/long"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
-
 var nodes atomic.Int64
+
+// backend keeps journals in a database, as one more node does.
+func backend(t testing.TB, db engine.Database, node string) journal.Backend {
+	t.Helper()
+	l, err := engine.NewLease(t.Context(), db, node, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine.NewBackend(db, l)
+}
 
 // fixture is a fixture of what opens a database once more.
 func fixture(open func(testing.TB) engine.Database) journaltest.Fixture {
 	return journaltest.Fixture{Real: true, Open: func(t testing.TB) journal.Backend {
-		return NewBackend(open(t), fmt.Sprint("node", nodes.Add(1)), time.Hour)
+		return backend(t, open(t), fmt.Sprint("node", nodes.Add(1)))
 	}}
 }
 
@@ -43,12 +50,12 @@ func inFile(t testing.TB) func(testing.TB) engine.Database {
 	}
 }
 
-// TestSQLite runs the suite where no server is needed.
-func TestSQLite(t *testing.T) {
+// TestJournals runs the suite of journals where no server is needed.
+func TestJournals(t *testing.T) {
 	journaltest.Run(t, func(t testing.TB) journaltest.Fixture { return fixture(inFile(t)) })
 }
 
-func TestPostgres(t *testing.T) {
+func TestJournalsPostgres(t *testing.T) {
 	long.Test(t)
 	s := pgtest.New(t)
 	defer s.Remove()
@@ -72,14 +79,14 @@ func TestPostgres(t *testing.T) {
 // TestLapsed: another node owns a journal once the lease of its owner has lapsed, who is fenced then.
 func TestLapsed(t *testing.T) {
 	open := inFile(t)
-	a := journal.New(NewBackend(open(t), "a", time.Hour), journal.Options{})
+	a := journal.New(backend(t, open(t), "a"), journal.Options{})
 	defer a.Close()
 	w, err := a.Create(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	db := open(t)
-	c := journal.New(NewBackend(db, "c", time.Hour), journal.Options{})
+	c := journal.New(backend(t, db, "c"), journal.Options{})
 	defer c.Close()
 	_, err = c.Own(t.Context(), "s", nil)
 	if e, ok := errors.AsType[*journal.OwnedError](err); !ok || e.Who != "a" {
@@ -147,7 +154,7 @@ func (d *doubtful) Confirm(ctx context.Context, id string) (engine.State, error)
 func TestDoubt(t *testing.T) {
 	db := &doubtful{Database: inFile(t)(t)}
 	var told atomic.Int64
-	c := journal.New(NewBackend(db, "a", time.Hour), journal.Options{Trouble: func(string, error) { told.Add(1) }})
+	c := journal.New(backend(t, db, "a"), journal.Options{Trouble: func(string, error) { told.Add(1) }})
 	defer c.Close()
 	w, err := c.Create(t.Context(), "s")
 	if err != nil {
@@ -172,7 +179,8 @@ func TestDoubt(t *testing.T) {
 		got = append(got, string(r.Data))
 		return nil
 	})
-	if err != nil || !slices.Equal(got, []string{"0", "1", "2", "3"}) || told.Load() != 4 {
-		t.Errorf("%q, %v, Trouble was called %d times", got, err, told.Load())
+	// Twice something was lost. That it is over again may be told later, or not in between.
+	if n := told.Load(); err != nil || !slices.Equal(got, []string{"0", "1", "2", "3"}) || n < 1 || n > 4 {
+		t.Errorf("%q, %v, Trouble was called %d times", got, err, n)
 	}
 }
