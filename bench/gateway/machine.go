@@ -12,13 +12,11 @@ import (
 // What the targets were set for, or measured with.
 const (
 	targetProcessors = 4
-	// targetSync is how long it takes to append 500 bytes to a file and to sync it, where the log was designed.
-	targetSync = 200 * time.Microsecond
 	// peerReplay is how long the server on the TypeScript SDK takes for G5, in ms, on the machine of faster.md.
 	peerReplay = 178
 )
 
-const machineText = "A target that is missed is scaled by the one thing that it depends on most. Throughput: by the number of processors, of four; they are also those of the clients here. The latency of an update that waits for the disk: by the time of a sync. A replay: by what the server on the TypeScript SDK takes for the same, on [the machine where the target was met](gateway/faster.md). Nothing else is scaled."
+const machineText = "A target that is missed is scaled by the one thing that it depends on most. Throughput: by the number of processors, of four; they are also those of the clients here. A replay: by what the server on the TypeScript SDK takes for the same, on [the machine where the target was met](gateway/faster.md). Nothing else is scaled."
 
 // A scaled target is one for this machine.
 type scaled struct {
@@ -34,24 +32,19 @@ func atLeast(least, is float64) scaled {
 // processors returns how many processors there are, as a part of those of the targets; at most 1.
 func processors() float64 { return min(1, float64(runtime.NumCPU())/targetProcessors) }
 
-// syncs returns how much longer a sync takes than where the log was designed; at least 1.
-func (b *bench) syncs() float64 { return max(1, float64(b.sync)/float64(targetSync)) }
-
 func machine(_ context.Context, b *bench) (rows []row, err error) {
-	all, err := b.appendSynced(500, b.pick(5000, 50), 0)
+	all, err := b.appendSynced(500, b.pick(5000, 50))
 	if err != nil {
 		return nil, err
 	}
-	b.sync = quantile(all, 0.5)
 	return []row{
 		{what: "processors", value: fmt.Sprint(runtime.NumCPU()), note: fmt.Sprintf("of %d: %s", targetProcessors, number(processors()))},
-		{what: "500 bytes are appended to a file and synced", value: fmt.Sprintf("p50 %s ms, p99 %s ms", number(ms(b.sync)), number(ms(quantile(all, 0.99)))), note: fmt.Sprintf("the log was designed where p50 was %s ms: %s", number(ms(targetSync)), number(b.syncs()))},
+		{what: "500 bytes are appended to a file and synced", value: fmt.Sprintf("p50 %s ms, p99 %s ms", number(ms(quantile(all, 0.5))), number(ms(quantile(all, 0.99)))), note: "what a prompt, a decision and an end wait for"},
 	}, nil
 }
 
-// appendSynced returns how long it takes to append so many bytes to a file and to sync it, n times: every so often,
-// or without a pause.
-func (b *bench) appendSynced(size, n int, every time.Duration) ([]time.Duration, error) {
+// appendSynced returns how long it takes to append so many bytes to a file and to sync it, n times.
+func (b *bench) appendSynced(size, n int) ([]time.Duration, error) {
 	f, err := os.Create(filepath.Join(b.dir, "synced"))
 	if err != nil {
 		return nil, err
@@ -60,9 +53,6 @@ func (b *bench) appendSynced(size, n int, every time.Duration) ([]time.Duration,
 	defer f.Close()
 	data, all := make([]byte, size), make([]time.Duration, n)
 	for i := range all {
-		if i > 0 {
-			time.Sleep(every - all[i-1])
-		}
 		start := time.Now()
 		_, err := f.Write(data)
 		if err := errorsOf(err, f.Sync()); err != nil {

@@ -27,7 +27,6 @@ type bench struct {
 	quick bool
 	node  string // why there is no peer on Node; "" if there is one
 
-	sync time.Duration // what machine has measured; 0 before
 }
 
 func newBench(ctx context.Context, quick bool) (_ *bench, err error) {
