@@ -22,8 +22,8 @@ type Options struct {
 	// with an empty session, when what is only noted cannot be. It is called on a goroutine that waits for it, concurrently,
 	// and without locks. Nil means that nobody is notified.
 	Alarm func(session string, err error)
-	// Notice is called with what a person should know who begins to use the log, in one line: that sessions of an earlier version
-	// were taken over. Nil discards it.
+	// Notice is called with what a person should know, in one line: that sessions of an earlier version were taken over, or that
+	// a session is written again that could not be. Nil means that nobody is notified.
 	Notice func(text string)
 	// Says returns what a record says about its session. Nil means that no record does.
 	Says func(*Record) Said
@@ -93,8 +93,11 @@ func newEngine(db Database, w Witness, o Options) *Engine {
 func (e *Engine) options() journal.Options {
 	return journal.Options{
 		Trouble: func(session string, err error) {
-			if err != nil {
-				e.o.Alarm(session, known(err))
+			switch {
+			case err != nil:
+				e.o.Alarm(session, fmt.Errorf("it is not written at present, and tried again: %w", known(err)))
+			case e.o.Notice != nil:
+				e.o.Notice("session " + session + ": everything is written again")
 			}
 		},
 		Witness: func(ctx context.Context, session string) (Head, bool) {
@@ -117,12 +120,13 @@ func (e *Engine) Close() error {
 	e.owned = map[string]*Owned{}
 	e.mu.Unlock()
 	err := e.journals.Close()
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
 	for _, o := range owned {
-		if o.w.Release(ended) == nil && errors.Is(o.w.Err(), ErrReleased) { // otherwise the index may lack something
+		// It is done, unless the disk does not answer; then the index may lack something, as after any error.
+		bound, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		if o.w.Release(bound) == nil && errors.Is(o.w.Err(), ErrReleased) {
 			o.noteSize(context.Background())
 		}
+		cancel()
 	}
 	return errors.Join(err, e.marks.close(), e.db.Close())
 }
