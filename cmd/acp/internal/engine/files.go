@@ -98,6 +98,8 @@ func (e *Engine) refresh(ctx context.Context) error {
 		err := e.Read(ctx, id, 0, func(r Record) error { return f.apply(&r) })
 		if damage := (*DamageError)(nil); errors.As(err, &damage) {
 			f, err = e.mended(ctx, damage)
+		} else if err == nil && f.s.Head.Seq > 0 { // the witness may not know one that was restored, or taken over
+			e.marks.note(id, f.s.Head)
 		}
 		if err != nil {
 			if ctx.Err() != nil {

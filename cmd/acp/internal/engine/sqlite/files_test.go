@@ -464,6 +464,28 @@ func TestForeignIndex(t *testing.T) {
 	}
 }
 
+// TestWitnessed: the end of a session that was not used since it was found is known, and it is noticed if that is lost.
+func TestWitnessed(t *testing.T) {
+	dir := t.TempDir()
+	e := opened(t, dir, "a", options)
+	if _, err := e.Create(t.Context(), engine.Session{ID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	add(t, claimed(t, e, "s"), journal.KindEnd, `"idle"`)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, dir, indexName, witnessName) // as if it was restored
+	if err := opened(t, dir, "a", options).Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines(t, dir, "s", func(all [][]byte) [][]byte { return all[:len(all)-2] }) // behind the last one is nothing
+	err := opened(t, dir, "a", options).Verify(t.Context(), "s")
+	if damage := (*engine.DamageError)(nil); !errors.As(err, &damage) || damage.Missing != 1 {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestNoLease: where files are locked a lease lapses when it is released, or another is taken, and there are no nodes.
 func TestNoLease(t *testing.T) {
 	e := opened(t, t.TempDir(), "a", engine.Options{LeaseTTL: 1})
