@@ -47,7 +47,9 @@ func newHistory() *history {
 func (r *rig) history() *history {
 	r.t.Helper()
 	ctx := r.t.Context()
-	open := func() (*engine.Engine, error) { return sqlite.Open(ctx, r.logs(), "test", engine.Options{Says: gateway.Says}) }
+	open := func() (*engine.Engine, error) {
+		return sqlite.Open(ctx, r.logs(), "test", engine.Options{Says: gateway.Says})
+	}
 	if r.db != "" {
 		heads := filepath.Join(r.t.TempDir(), "heads.db")
 		open = func() (*engine.Engine, error) { return postgres.Open(ctx, r.db, heads, engine.Options{}) }
