@@ -44,7 +44,7 @@ func (w *writer) put(ctx context.Context, kind engine.Kind, data []byte, done fu
 	return w.add(ctx, "", done, engine.Record{Kind: kind, Data: data})
 }
 
-// add is put for records that follow one another, which are kept together. The session has a state then, unless it is "".
+// add is put for records that follow one another, which are kept together unless they are too large for that. The session has a state then, unless it is "".
 func (w *writer) add(ctx context.Context, state string, done func(seq uint64, err error), records ...engine.Record) error {
 	size := 0
 	for _, r := range records {
@@ -93,11 +93,17 @@ func (w *writer) append(ctx context.Context, records []engine.Record, size int, 
 		}
 		w.mu.Lock()
 	}
+	// With the lock, so that nothing of the agent's comes between. If one of several is not kept, the last one is not either.
 	err := w.err
-	if err == nil { // with the lock, so that nothing comes between
-		if err = w.own.Add(records, kept); err == nil {
-			w.bytes += size
-		}
+	for left := size; err == nil && len(records) > 1 && left > engine.MaxData; records = records[1:] {
+		left -= len(records[0].Data) + entryCost
+		err = w.own.Add(records[:1], func([]engine.Record, error) {})
+	}
+	if err == nil {
+		err = w.own.Add(records, kept)
+	}
+	if err == nil {
+		w.bytes += size
 	}
 	w.mu.Unlock()
 	if err != nil {
