@@ -20,7 +20,7 @@ type Options struct {
 	CommitTimeout time.Duration
 	// Alarm is called when a session is found to be damaged, with a [*DamageError], when a session cannot be written, and,
 	// with an empty session, when what is only noted cannot be. It is called on a goroutine that waits for it, concurrently,
-	// and without locks. Nil means that nobody is notified.
+	// and must not call the engine, which may hold locks. Nil means that nobody is notified.
 	Alarm func(session string, err error)
 	// Notice is called with what a person should know, in one line: that sessions of an earlier version were taken over, or that
 	// a session is written again that could not be. Nil means that nobody is notified.

@@ -484,23 +484,35 @@ func (o *Owned) put() {
 	case err == nil:
 		o.stale = false
 	case o.w.Err() != nil: // it is read again
-	case !o.stale:
-		o.stale = true
-		o.e.o.Alarm("", fmt.Errorf("the index cannot be written, and is tried again: %w", err))
-		fallthrough
 	default:
-		o.again = time.AfterFunc(indexAgain, o.putAgain)
+		if !o.stale {
+			o.stale = true
+			o.e.o.Alarm("", fmt.Errorf("the index cannot be written, and is tried again: %w", err))
+		}
+		if o.again == nil {
+			o.again = time.AfterFunc(indexAgain, o.putAgain)
+		}
 	}
 }
 
 // indexAgain is how long it takes until what could not be written to the index is tried again.
 const indexAgain = time.Second
 
+// putAgain writes the session to the index if that is behind.
 func (o *Owned) putAgain() {
 	o.indexing.Lock()
 	defer o.indexing.Unlock()
+	o.stopAgain()
 	if o.stale && o.w.Err() == nil {
 		o.put()
+	}
+}
+
+// stopAgain stops the timer, if there is one. The caller holds indexing.
+func (o *Owned) stopAgain() {
+	if o.again != nil {
+		o.again.Stop()
+		o.again = nil
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
@@ -162,6 +164,36 @@ func TestIndexBehind(t *testing.T) {
 	if len(alarms) > 0 {
 		t.Errorf("one more alarm: %+v", <-alarms)
 	}
+}
+
+// TestIndexTried: an index that cannot be written is tried once a second, however much it misses, and not at all after Release.
+func TestIndexTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, l, x, alarms := indexed(t, t.TempDir(), nil)
+		o := owns(t, e, l, "s")
+		var tried atomic.Int32
+		x.put = func(string) { tried.Add(1) }
+		x.broken.Store(true)
+		for i := range 5 {
+			if _, err := o.Append(t.Context(), end(fmt.Sprint(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := tried.Load(); n != 5 {
+			t.Errorf("written %d times for 5 records", n)
+		}
+		time.Sleep(3*time.Second + time.Second/2)
+		if n := tried.Swap(0); n != 5+3 {
+			t.Errorf("written %d times for 5 records and in the three seconds after them", n)
+		}
+		if err := o.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := tried.Load(); n != 1 || len(alarms) != 1 {
+			t.Errorf("written %d times by Release and after it, with %d alarms", n, len(alarms))
+		}
+	})
 }
 
 // TestDeletedMeanwhile: a session that is deleted while somebody claims it stays so, and one that the index has missed is deleted.

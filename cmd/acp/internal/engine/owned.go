@@ -28,10 +28,10 @@ type Owned struct {
 	fenced bool // by a claim in this process
 
 	indexing sync.Mutex        // held while the index is written
-	now      Session           // as of what is kept, and the roles of users; only if rows are made of records
-	shares   map[string]string //
+	now      Session           // as of what is kept; only if rows are made of records
+	shares   map[string]string // roles by users, as of the same
 	stale    bool              // the index is behind that
-	again    *time.Timer       // until it is tried again; nil at first
+	again    *time.Timer       // until it is tried again; nil if nothing is due
 }
 
 // Claim makes the node of a lease the owner of a session, with a new epoch, which fences the owner before it, and returns the
@@ -332,6 +332,9 @@ func (o *Owned) Release(ctx context.Context) error {
 		delete(o.e.owned, o.id)
 	}
 	o.e.mu.Unlock()
+	o.indexing.Lock()
+	o.stopAgain()
+	o.indexing.Unlock()
 	if why := o.w.Err(); errors.Is(why, ErrFenced) || errors.Is(why, ErrDeleted) {
 		return nil // who has appended what was given up knows
 	}
@@ -350,9 +353,7 @@ func (o *Owned) noteSize(ctx context.Context) {
 	}
 	o.indexing.Lock()
 	defer o.indexing.Unlock()
-	if o.again != nil {
-		o.again.Stop()
-	}
+	o.stopAgain()
 	size, err := x.size(o.id)
 	if err == nil && !o.stale {
 		_ = x.db.PutSize(ctx, o.id, o.unsized, size) // or it is read again
