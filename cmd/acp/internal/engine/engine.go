@@ -61,7 +61,7 @@ func New(db Database, w Witness, o Options) *Engine {
 	return e
 }
 
-// withDefaults returns options of which none is zero.
+// withDefaults replaces options that are not set by their defaults. Notice may stay nil.
 func (o Options) withDefaults() Options {
 	if o.LeaseTTL <= 0 {
 		o.LeaseTTL = 10 * time.Second

@@ -124,8 +124,8 @@ func (e *Engine) refresh(ctx context.Context) error {
 	return nil
 }
 
-// mended folds what can be read of a session of which records are damaged. Of what the index has it knows more, if it knows the
-// session.
+// mended folds the readable records of a damaged session. If the index knows the session, mended starts from its row, which
+// may also hold what the damaged records said.
 func (e *Engine) mended(ctx context.Context, d *DamageError) (*fold, error) {
 	f, from := newFold(d.ID, e.o.Says), uint64(0)
 	s, err := e.db.Session(ctx, d.ID)
@@ -205,12 +205,17 @@ type description struct {
 	Attributes map[string]json.RawMessage `json:"attributes,omitempty"`
 }
 
+// descriptionOf returns the description of a session whose attributes have not changed.
+func descriptionOf(s Session) description {
+	return description{
+		Agent: s.Agent, AgentSession: s.AgentSession, Cwd: s.Cwd, Title: s.Title, Owner: s.Owner, State: s.State, Parent: s.Parent,
+		Created: s.Created, Updated: s.Updated,
+	}
+}
+
 // describe returns the record that makes a session of another one. It has no kind if the records of both are the same.
 func describe(was, now Session) (journal.Draft, error) {
-	d := description{
-		Agent: now.Agent, AgentSession: now.AgentSession, Cwd: now.Cwd, Title: now.Title, Owner: now.Owner, State: now.State, Parent: now.Parent,
-		Created: now.Created, Updated: now.Updated,
-	}
+	d := descriptionOf(now)
 	old, err := members(was.Attributes)
 	if err != nil {
 		return journal.Draft{}, err
@@ -300,13 +305,7 @@ func (f *fold) apply(r *Record) error {
 		if said.State != "" {
 			f.s.State, f.s.Updated = said.State, at
 		}
-		switch {
-		case said.Share == nil:
-		case said.Share.Role == "":
-			delete(f.shares, said.Share.User)
-		default:
-			f.shares[said.Share.User] = said.Share.Role
-		}
+		said.applyTo(f.shares)
 		return nil
 	}
 	var d description
@@ -466,13 +465,7 @@ func (o *Owned) noted(s Session, said []Said, last *Record) {
 	s.Epoch, s.Head = last.Epoch, Head{Seq: last.Seq, Hash: last.Hash}
 	o.now = s
 	for _, v := range said {
-		switch {
-		case v.Share == nil:
-		case v.Share.Role == "":
-			delete(o.shares, v.Share.User)
-		default:
-			o.shares[v.Share.User] = v.Share.Role
-		}
+		v.applyTo(o.shares)
 	}
 	o.put()
 }
@@ -513,6 +506,17 @@ func (o *Owned) stopAgain() {
 	if o.again != nil {
 		o.again.Stop()
 		o.again = nil
+	}
+}
+
+// applyTo changes the roles of users as the record says.
+func (v Said) applyTo(roles map[string]string) {
+	switch {
+	case v.Share == nil:
+	case v.Share.Role == "":
+		delete(roles, v.Share.User)
+	default:
+		roles[v.Share.User] = v.Share.Role
 	}
 }
 

@@ -309,8 +309,8 @@ func (o *Owned) add(draw func(row Session) (Session, []journal.Draft, error), th
 	return err
 }
 
-// Compact replaces records, of which there may be 10,000, by gaps, which must be in order, before the end of the log and where
-// no gap is yet: see [journal.Writer.Compact]. Those that say something of the session must stay: of kind
+// Compact replaces at most 10,000 records by gaps. These must be in order, lie before the end of the log, and not overlap a gap
+// that is there: see [journal.Writer.Compact]. Those that say something of the session must stay: of kind
 // [journal.KindSession], and those of which Options.Says does.
 func (o *Owned) Compact(ctx context.Context, gaps []Gap) error {
 	if len(gaps) == 0 {

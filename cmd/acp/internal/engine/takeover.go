@@ -19,12 +19,7 @@ const takers = 8
 // returns how many. A journal that is there already stays. Each is written under another name, and synced, before it gets
 // its own; so a call that was cut off can be repeated. A session that cannot be read at all is left out, with an alarm.
 func TakeOver(ctx context.Context, dir string, t Tables, o Options) (n int, err error) {
-	if o.Alarm == nil {
-		o.Alarm = func(string, error) {}
-	}
-	if o.Says == nil {
-		o.Says = func(*Record) Said { return Said{} }
-	}
+	o = o.withDefaults()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, err
 	}
@@ -156,9 +151,6 @@ func (f *fold) lacks(s Session, shares []Share) (rest []journal.Draft, err error
 	if f.s.State == s.State && f.s.Updated.Equal(s.Updated) {
 		return rest, err
 	}
-	data, e := json.Marshal(description{ // with the same attributes
-		Agent: s.Agent, AgentSession: s.AgentSession, Cwd: s.Cwd, Title: s.Title, Owner: s.Owner, State: s.State, Parent: s.Parent,
-		Created: s.Created, Updated: s.Updated,
-	})
+	data, e := json.Marshal(descriptionOf(s)) // with the same attributes
 	return append(rest, journal.Draft{Kind: journal.KindSession, At: s.Updated, Data: data}), errors.Join(err, e)
 }

@@ -82,7 +82,7 @@ func (g *Gateway) removeHere(ctx context.Context, id, asked string) error {
 		}
 	}()
 	defer g.changed(id)
-	// What has begun continues when the client leaves: a session that is half deleted is of use to nobody.
+	// What has begun continues when the client leaves: a half-deleted session is useless.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(g.ctx, cancel)()

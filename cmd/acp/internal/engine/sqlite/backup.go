@@ -18,9 +18,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 )
 
-// logName is the name of the database in which earlier versions had everything.
-const logName = "log.db"
-
 // Backup writes the sessions that are kept in a directory to a file, which must not exist, also while another process
 // serves and writes: see [file.Backup]. The file is not complete until Backup has returned: it then has its name. It
 // has the mode 0600.
@@ -69,11 +66,11 @@ func Restore(ctx context.Context, from *file.Archive, dir string) (kept string, 
 // RestoreLog is [Restore] for a backup of an earlier version, which is a database: [Open] takes it over, and verifies
 // its records then. It fails with [engine.ErrCorrupt] if pages of the database are damaged, unless that is accepted.
 func RestoreLog(ctx context.Context, from, dir string, damaged bool) (kept string, err error) {
-	return replace(dir, logName, func(part string) error {
+	return replace(dir, earlierName, func(part string) error {
 		if err := copyFile(ctx, from, part); err != nil {
 			return err
 		}
-		return errors.Join(checkLog(ctx, part, damaged), removeBeside(part))
+		return errors.Join(checkLog(ctx, part, damaged), removeFiles(part, databaseEnds[1:]))
 	})
 }
 
@@ -114,16 +111,6 @@ func checkLog(ctx context.Context, path string, damaged bool) (err error) {
 	}
 	if damaged && errors.Is(err, engine.ErrCorrupt) {
 		return nil
-	}
-	return err
-}
-
-// removeBeside removes what SQLite leaves beside a database that it could not close as usual.
-func removeBeside(path string) (err error) {
-	for _, end := range databaseEnds[1:] {
-		if e := os.Remove(path + end); e != nil && !errors.Is(e, fs.ErrNotExist) {
-			err = errors.Join(err, e)
-		}
 	}
 	return err
 }
@@ -169,7 +156,7 @@ func replace(dir, name string, make func(part string) error) (kept string, err e
 // keptNames returns the names of everything that is kept of sessions in a directory, or was by earlier versions.
 func keptNames() []string {
 	names := []string{journals}
-	for _, name := range []string{indexName, witnessName, logName} {
+	for _, name := range []string{indexName, witnessName, earlierName} {
 		for _, end := range databaseEnds {
 			names = append(names, name+end)
 		}
@@ -192,7 +179,7 @@ func Look(ctx context.Context, dir string, o engine.Options) (_ *engine.Engine, 
 	}()
 	path := filepath.Join(own, indexName)
 	if copyIndex(ctx, filepath.Join(dir, indexName), path) != nil { // then it is made of the journals
-		if err := removeFiles(path); err != nil {
+		if err := removeFiles(path, databaseEnds); err != nil {
 			return nil, err
 		}
 	}

@@ -278,7 +278,7 @@ func TestRestoreLog(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, kept, err)
 		}
 		list, err := os.ReadDir(dir)
-		if err != nil || len(list) != 2 || list[1].Name() != logName {
+		if err != nil || len(list) != 2 || list[1].Name() != earlierName {
 			t.Errorf("%s: there are %v, %v", name, list, err)
 		}
 	}
@@ -345,7 +345,7 @@ func TestLook(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 	for _, name := range []string{indexName, witnessName} {
-		if err := removeFiles(filepath.Join(dir, name)); err != nil {
+		if err := removeFiles(filepath.Join(dir, name), databaseEnds); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -63,7 +63,7 @@ func takeOver(ctx context.Context, dir string, o engine.Options) error {
 		if o.Notice != nil {
 			o.Notice(fmt.Sprintf("%d sessions of an earlier version were taken over; its file is called %s now", n, kept))
 		}
-		_ = os.Remove(lock) // it is of use to nobody; where it is open it may have to stay
+		_ = os.Remove(lock) // it is useless now; where another process has it open it may have to stay
 		return nil
 	})
 }

@@ -70,7 +70,7 @@ func saved(t testing.TB, dir string) string {
 func remove(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if err := removeFiles(filepath.Join(dir, name)); err != nil {
+		if err := removeFiles(filepath.Join(dir, name), databaseEnds); err != nil {
 			t.Fatal(err)
 		}
 	}

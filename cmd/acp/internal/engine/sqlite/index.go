@@ -19,7 +19,7 @@ const (
 )
 
 // databaseEnds end the names of the files of a database.
-var databaseEnds = [...]string{"", "-wal", "-shm", "-journal"}
+var databaseEnds = []string{"", "-wal", "-shm", "-journal"}
 
 // Open opens the sessions that are kept in a directory, or creates it, with permissions for the user alone. who is what others
 // learn who want a session that it owns. An index that is damaged is made anew. Sessions that an earlier version has kept there
@@ -31,7 +31,7 @@ func Open(ctx context.Context, dir, who string, o engine.Options) (*engine.Engin
 	path := filepath.Join(dir, indexName)
 	x, err := OpenIndex(ctx, path)
 	if errors.Is(err, engine.ErrCorrupt) {
-		if err = removeFiles(path); err == nil {
+		if err = removeFiles(path, databaseEnds); err == nil {
 			x, err = OpenIndex(ctx, path)
 		}
 	}
@@ -45,14 +45,15 @@ func Open(ctx context.Context, dir, who string, o engine.Options) (*engine.Engin
 	return engine.Files(ctx, filepath.Join(dir, journals), who, x, w, o)
 }
 
-// removeFiles removes a database.
-func removeFiles(path string) error {
-	for _, end := range databaseEnds {
-		if err := os.Remove(path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+// removeFiles removes files of a database: all that have one of those ends. SQLite leaves those beside the database if it could
+// not close it as usual.
+func removeFiles(path string, ends []string) (err error) {
+	for _, end := range ends {
+		if e := os.Remove(path + end); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
 		}
 	}
-	return nil
+	return err
 }
 
 // An Index is a file with an index of journals. It implements [engine.Index]. It is synced now and then only: it can be made again.

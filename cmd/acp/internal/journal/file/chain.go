@@ -240,7 +240,7 @@ func (c *chain) Close() error {
 func (c *chain) unlock() error {
 	name := c.b.name(c.id, locked)
 	if ok, err := c.b.same(c.lock, name); ok && err == nil {
-		_ = c.b.d.Remove(name) // it is of use to nobody; where it is open it may have to stay
+		_ = c.b.d.Remove(name) // it is useless now; where another process has it open it may have to stay
 	}
 	return c.lock.Close()
 }
