@@ -8,6 +8,7 @@ import (
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/internal/cursors"
 	"github.com/goacp/acp/transcript"
@@ -34,7 +35,7 @@ type item struct {
 	asked  *question
 	answer *question
 	chosen acpv2.RequestPermissionOutcome // of answer
-	turn   *store.TurnEnd                 // the end of a turn
+	turn   *transcript.TurnEnd            // the end of a turn
 	last   bool                           // nothing follows for now
 	done   chan struct{}                  // closed when all this was done; nil if nothing waits for it
 }
@@ -350,7 +351,8 @@ func (j *recording) apply(batch []item) []transcript.Change {
 		case it.answer != nil:
 			m.add(conv.Answered(it.answer.entry, it.chosen))
 		case it.turn != nil:
-			for _, ch := range it.turn.Apply(conv) {
+			end := records.EndOf(it.turn)
+			for _, ch := range end.Apply(conv) {
 				m.add(ch)
 			}
 		case it.update != nil:
@@ -410,21 +412,18 @@ func (m *merger) finish() {
 
 // updateEvent returns the event of an update. What cannot be encoded could not be sent either.
 func updateEvent(u acpv2.SessionUpdate) store.Event {
-	data, err := u.AppendJSON(nil)
+	e, err := records.DraftOf(u)
 	if err != nil {
 		return store.Event{}
 	}
-	return store.Event{At: time.Now(), Kind: store.KindOf(data), Data: data}
+	e.At = time.Now()
+	return e
 }
 
 // answerItem is an answer for a journal.
 func answerItem(q *question, chosen acpv2.RequestPermissionOutcome) item {
 	it := item{answer: q, chosen: chosen}
-	outcome, err := chosen.AppendJSON(nil)
-	if err != nil {
-		return it
-	}
-	data, err := json.Marshal(store.Decided{ID: q.ref, Outcome: outcome})
+	data, err := json.Marshal(records.DecidedOf(q.ref, q.req, records.OutcomeOf(chosen)))
 	if err != nil {
 		return it
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
@@ -182,7 +183,7 @@ func (o *outputs) keep(events []store.Event, id acp.TerminalID, x *output, data 
 // write writes the output from a place on.
 func (x *output) write(events []store.Event, id acp.TerminalID, at int) []store.Event {
 	data := x.tail[len(x.tail)-(x.total-at):]
-	raw, err := json.Marshal(store.Output{TerminalID: string(id), At: uint64(at), Data: data})
+	raw, err := json.Marshal(records.Output{TerminalID: string(id), At: uint64(at), Data: data})
 	if err != nil {
 		return events
 	}

@@ -110,7 +110,7 @@ func TestOutputBound(t *testing.T) {
 	for name, end := range map[string]func(r *recorded){
 		"exit": func(r *recorded) { r.tell(exited("x")) },
 		"turn": func(r *recorded) {
-			e := &store.TurnEnd{}
+			e := &transcript.TurnEnd{}
 			r.add(&item{turn: e, event: turnEvent(e)})
 		},
 		"close": func(r *recorded) { r.list = r.o.flush(r.list) },

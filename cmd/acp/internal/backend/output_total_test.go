@@ -16,7 +16,7 @@ import (
 
 // endTurn ends a turn.
 func (r *recorded) endTurn() {
-	e := &store.TurnEnd{}
+	e := &transcript.TurnEnd{}
 	r.add(&item{turn: e, event: turnEvent(e)})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/grant"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/internal/patch"
 )
@@ -138,7 +139,7 @@ func askedItem(q *question, at time.Time) item {
 	if err != nil {
 		return it
 	}
-	if data, err := json.Marshal(store.Asked{ID: q.ref, Request: request}); err == nil {
+	if data, err := json.Marshal(records.Asked{ID: q.ref, Title: q.req.Title, Request: request}); err == nil {
 		it.event = store.Event{At: at, Kind: journal.KindAsked, Data: data}
 	}
 	return it

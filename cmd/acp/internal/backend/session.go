@@ -448,7 +448,7 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 		s.quiet(on, mark, idle && !s.heard.Load() && res.StopReason == acp.StopEndTurn)
 	}
 	end := s.turnEnd(ctx, res, err)
-	if untaken && (end.StopReason == string(acp.StopCancelled) || ctx.Err() != nil) {
+	if untaken && (end.StopReason == acp.StopCancelled || ctx.Err() != nil) {
 		s.keepUntaken(content)
 	}
 	s.journal.await(item{turn: end, event: turnEvent(end)})

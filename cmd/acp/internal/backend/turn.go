@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/jsonrpc"
@@ -24,7 +25,7 @@ const maxReason = 1000
 
 // turnEnd describes how a turn has ended, and who ended it. It separates what the agent has said
 // from what this program says.
-func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *store.TurnEnd {
+func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *transcript.TurnEnd {
 	s.mu.Lock()
 	others := s.turns
 	user := s.cancelled > 0
@@ -32,14 +33,14 @@ func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *stor
 		s.cancelled--
 	}
 	s.mu.Unlock()
-	end := &store.TurnEnd{By: string(transcript.EndedByAgent), Others: others}
+	end := &transcript.TurnEnd{By: transcript.EndedByAgent, Others: others}
 	if res != nil {
-		end.StopReason = string(res.StopReason)
+		end.StopReason = res.StopReason
 	}
-	if res != nil && end.StopReason == string(acp.StopCancelled) && !user {
+	if res != nil && end.StopReason == acp.StopCancelled && !user {
 		var stop history.End
 		if ownmeta.Read(res.Meta, &stop); stop.By != "" { // another client of a gateway
-			end.By, end.Who = string(transcript.EndedByUser), stop.By
+			end.By, end.Who = transcript.EndedByUser, stop.By
 		}
 	}
 	if text := s.host.refused(err); text != "" {
@@ -52,16 +53,16 @@ func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *stor
 		end.Said = failure.Message
 	}
 	cause := context.Cause(ctx)
-	cancelled := end.StopReason == string(acp.StopCancelled) || end.StopReason == "" && end.Said == ""
+	cancelled := end.StopReason == acp.StopCancelled || end.StopReason == "" && end.Said == ""
 	switch {
 	case cause != nil && cancelled:
 		s.endedHere(end, cause)
 	case user && cancelled:
-		end.By = string(transcript.EndedByUser)
+		end.By = transcript.EndedByUser
 	case errors.Is(err, jsonrpc.ErrClosed) && s.host.life.Err() != nil:
-		end.By = string(transcript.EndedByClient)
+		end.By = transcript.EndedByClient
 	case errors.Is(err, jsonrpc.ErrClosed):
-		end.By, end.Said = string(transcript.EndedByCrash), ""
+		end.By, end.Said = transcript.EndedByCrash, ""
 		why := strings.TrimPrefix(s.host.coded("prompt", err).Error(), "prompt: ")
 		end.Error = safetext.Line(why, maxReason)
 	case err != nil && end.Said == "" && end.Error == "":
@@ -101,30 +102,27 @@ func (s *Session) endOfOthers(u acp.SessionUpdate) *transcript.TurnEnd {
 
 // putEnd records the end of a turn that is not one of this client.
 func (s *Session) putEnd(end *transcript.TurnEnd) {
-	it := &store.TurnEnd{
-		StopReason: string(end.StopReason), By: string(end.By), Who: end.Who, Said: end.Said, Error: end.Error, Others: end.Others,
-	}
-	s.journal.put(item{turn: it, event: turnEvent(it)})
+	s.journal.put(item{turn: end, event: turnEvent(end)})
 }
 
 // endedHere returns who has ended a turn by ending its context.
-func (s *Session) endedHere(end *store.TurnEnd, cause error) {
+func (s *Session) endedHere(end *transcript.TurnEnd, cause error) {
 	switch code := exitcode.Of(cause); {
 	case code == exitcode.Timeout || errors.Is(cause, context.DeadlineExceeded):
-		end.By = string(transcript.EndedByTimeout)
+		end.By = transcript.EndedByTimeout
 	case code == exitcode.Cancelled || errors.Is(cause, context.Canceled):
-		end.By = string(transcript.EndedByUser)
+		end.By = transcript.EndedByUser
 		return
 	default: // a limit of the cost, for example
-		end.By = string(transcript.EndedByClient)
+		end.By = transcript.EndedByClient
 	}
 	if !errors.Is(cause, context.DeadlineExceeded) {
 		end.Error = safetext.Line(cause.Error(), maxReason)
 	}
 }
 
-func turnEvent(end *store.TurnEnd) store.Event {
-	data, err := json.Marshal(end)
+func turnEvent(end *transcript.TurnEnd) store.Event {
+	data, err := json.Marshal(records.EndOf(end))
 	if err != nil {
 		return store.Event{}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // An adoption is what the log says of an agent that an earlier gateway has started, and that may run
@@ -18,11 +19,11 @@ type adoption struct {
 	marked   uint64          // up to this one all events have reached the log
 	have     map[uint64]bool // and these
 	arrived  uint64          // frames that have arrived at the agent
-	prompt   *promptRecord   // whose turn has not ended
+	prompt   *records.Prompt // whose turn has not ended
 	sent     *sentRecord     // of the prompt
 	accepted json.RawMessage // the answer to the prompt, in version 2
 	began    uint64          // its event
-	asks     []askRecord     // that the agent waits for
+	asks     []openAsk       // that the agent waits for
 	ended    string          // the state that the last turn has left
 	opened   bool            // the session was opened, as far as the connection knows
 	waits    bool            // the prompt has arrived, and the connection has not sent it yet
@@ -30,14 +31,21 @@ type adoption struct {
 	names    *naming
 }
 
+// An openAsk is a question of an agent that has not heard the answer.
+type openAsk struct {
+	records.Asked
+	seq, sent uint64           // its record, and the frame with the answer
+	decided   *records.Decided // the answer, if there is one
+}
+
 // read goes through the log.
 func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) error {
 	a.have = make(map[uint64]bool)
-	asks := make(map[string]askRecord)
+	asks := make(map[string]openAsk)
 	var order []string
 	known := make(map[acp.SessionID]bool) // those of children
 	err := l.Fold(ctx, session, 0, func(r engine.Record) error {
-		var s stamp
+		var s records.Stamp
 		a.names.kept(session, &r)
 		switch r.Kind {
 		case kindStart:
@@ -48,7 +56,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 			order = nil // its subagents stay: an agent that brings its session back need not announce them anew
 			return nil
 		case kindPrompt:
-			p, err := decodePrompt(r.Data)
+			p, err := records.DecodePrompt(r.Data)
 			if err != nil {
 				return err
 			}
@@ -71,10 +79,10 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 			if err := json.Unmarshal(r.Data, &accepted); err != nil {
 				return err
 			}
-			a.accepted, a.began, s = accepted.Result, accepted.Event, accepted.stamp
+			a.accepted, a.began, s = accepted.Result, accepted.Event, accepted.Stamp
 		case kindAsk:
-			var ask askRecord
-			if err := json.Unmarshal(r.Data, &ask); err != nil {
+			var ask openAsk
+			if err := json.Unmarshal(r.Data, &ask.Asked); err != nil {
 				return err
 			}
 			ask.seq = r.Seq
@@ -82,9 +90,9 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 				asks[ask.ID] = ask
 				order = append(order, ask.ID)
 			}
-			s = ask.stamp
+			s = ask.Stamp
 		case kindAnswer:
-			var answer answerRecord
+			var answer records.Decided
 			if err := json.Unmarshal(r.Data, &answer); err != nil {
 				return err
 			}
@@ -102,11 +110,11 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 				a.children = append(a.children, c)
 			}
 			if r.Kind == kindEnd {
-				end, err := decodeEnd(r.Data)
+				end, err := records.DecodeEnd(r.Data)
 				if err != nil {
 					return err
 				}
-				a.prompt, a.ended = nil, end.state()
+				a.prompt, a.ended = nil, end.State()
 			}
 		}
 		if s.Event > 0 {
@@ -125,7 +133,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 func (a *adoption) settle(arrived uint64) {
 	a.arrived = arrived
 	a.waits = a.prompt != nil && a.sent != nil && a.sent.Frame <= arrived
-	var asks []askRecord
+	var asks []openAsk
 	for _, ask := range a.asks {
 		if ask.sent == 0 || ask.sent > arrived {
 			asks = append(asks, ask)
@@ -203,8 +211,8 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 		if err := s.enqueue(t); err != nil {
 			return true, err
 		}
-	} else if s.info.State == stateRunning { // it had ended, and that was not noted
-		if err := s.setState(ctx, cmp.Or(a.ended, stateIdle)); err != nil {
+	} else if s.info.State == records.StateRunning { // it had ended, and that was not noted
+		if err := s.setState(ctx, cmp.Or(a.ended, records.StateIdle)); err != nil {
 			return true, err
 		}
 	}
@@ -215,7 +223,7 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 }
 
 // again lets the connection see a request of the agent that an earlier one has taken.
-func (hs *heldStream) again(r askRecord) {
+func (hs *heldStream) again(r openAsk) {
 	var e envelope
 	if json.Unmarshal(r.Raw, &e) != nil {
 		return

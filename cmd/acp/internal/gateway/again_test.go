@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -179,7 +180,7 @@ func prompts(t *testing.T, r *rig, id acp.SessionID) string {
 		if r.Kind != kindPrompt {
 			return nil
 		}
-		p, err := decodePrompt(r.Data)
+		p, err := records.DecodePrompt(r.Data)
 		for _, block := range p.Content {
 			all = append(all, block.(*acp.TextContent).Text)
 		}

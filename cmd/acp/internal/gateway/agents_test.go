@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // TestAgents: a client gets the agents that its user may use, and of the directories of the user's sessions, the last
@@ -65,7 +66,7 @@ func TestAgents(t *testing.T) {
 	for i := range maxDirectories + 5 {
 		for _, dir := range []string{"/other", "/project/a", fmt.Sprint("/project/", i)} {
 			for _, user := range []string{"ann", "bound"} {
-				if _, err := r.log.Create(t.Context(), engine.Session{ID: newID("s_"), Agent: "test", Cwd: dir, Owner: user, State: stateIdle}); err != nil {
+				if _, err := r.log.Create(t.Context(), engine.Session{ID: newID("s_"), Agent: "test", Cwd: dir, Owner: user, State: records.StateIdle}); err != nil {
 					t.Fatal(err)
 				}
 			}

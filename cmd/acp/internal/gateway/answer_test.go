@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // TestPermissionNumbered: a client that came between the commit of a question and the moment at which the question has
@@ -160,11 +161,11 @@ func TestAnswerRecord(t *testing.T) {
 	} {
 		r := tt.a.answer(&tt.d)
 		r.Content = tt.d.Content
-		var kept answerRecord
+		var kept records.Decided
 		if err := json.Unmarshal(encode(r), &kept); err != nil {
 			t.Fatal(err)
 		}
-		if got := kept.answered(tt.a); !reflect.DeepEqual(got, tt.d) {
+		if got := tt.a.answered(&kept); !reflect.DeepEqual(got, tt.d) {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.d)
 		}
 	}

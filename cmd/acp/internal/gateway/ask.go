@@ -12,6 +12,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // An ask is a question of the agent, until it has an answer.
@@ -59,24 +60,17 @@ var errAnswerSize = errors.New("the answer is too large")
 // dismissed reports whether an answer decides nothing.
 func (d *decision) dismissed() bool { return d.Option == "" && !d.Accepted && !d.Declined }
 
-func (d *decision) outcome() string {
+func (d *decision) outcome() records.Outcome {
 	switch {
 	case d.Option != "":
-		return string(d.Option)
+		return records.Outcome(d.Option)
 	case d.Accepted:
-		return outcomeAccepted
+		return records.Accepted
 	case d.Declined:
-		return outcomeDeclined
+		return records.Declined
 	}
-	return outcomeCancelled
+	return records.Cancelled
 }
-
-// Outcomes of a question other than an option.
-const (
-	outcomeAccepted  = "accepted"
-	outcomeDeclined  = "declined"
-	outcomeCancelled = "cancelled" // nobody has answered
-)
 
 // begin readies a question to be asked.
 func (a *ask) begin() {
@@ -112,7 +106,7 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask) (decision, error)
 	if held != nil {
 		a.id = id
 		if held.decided != nil { // the log has it, and it has not arrived
-			return held.decided.answered(a), nil
+			return a.answered(held.decided), nil
 		}
 	}
 	known := held != nil && held.known
@@ -163,14 +157,14 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask) (decision, error)
 		err = e
 	}
 	if f := s.g.cfg.Audit.Decided; f != nil {
-		f(s.id, answer.By, answer.decision(&engine.Record{}))
+		f(s.id, answer.By, answer.Decision(&engine.Record{}))
 	}
 	return d, err
 }
 
 // keepAnswer commits how a question was decided. If the agent outlives the gateway, that is done together with the frame in
 // which the agent hears it.
-func (s *session) keepAnswer(ctx context.Context, b *backend, held *heldAsk, answer *answerRecord) error {
+func (s *session) keepAnswer(ctx context.Context, b *backend, held *heldAsk, answer *records.Decided) error {
 	if b.stream.answers(held, answer) {
 		return nil
 	}
@@ -209,15 +203,15 @@ func (s *session) put(ctx context.Context, b *backend, a *ask, held *heldAsk) er
 		}
 		return nil
 	}
-	r := askRecord{ID: a.id, Title: a.title}
+	r := records.Asked{ID: a.id, Title: a.title}
 	if held != nil {
-		r.Raw, r.stamp = held.raw, b.stream.stamp(held.seq)
+		r.Raw, r.Stamp = held.raw, b.stream.stamp(held.seq)
 	}
-	records := []engine.Record{{Kind: kindAsk, Data: encode(r)}}
+	all := []engine.Record{{Kind: kindAsk, Data: encode(r)}}
 	if a.describes != nil {
-		records = []engine.Record{*a.describes, records[0]}
+		all = []engine.Record{*a.describes, all[0]}
 	}
-	seq, err := s.log.commitAll(ctx, records...)
+	seq, err := s.log.commitAll(ctx, all...)
 	if err != nil {
 		return err
 	}

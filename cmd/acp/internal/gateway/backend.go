@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -77,7 +78,7 @@ func (s *session) start(ctx context.Context, patience time.Duration) (_ *backend
 	owner, groups := s.info.Owner, s.known.Groups
 	s.mu.Unlock()
 	says := time.AfterFunc(roomNotice, func() {
-		note := noticeRecord{Severity: acp.NoticeSeverityInfo, Title: "All agents that may run at once are at work.", Description: "This begins when one of them is idle."}
+		note := records.Notice{Severity: acp.NoticeSeverityInfo, Title: "All agents that may run at once are at work.", Description: "This begins when one of them is idle."}
 		_ = s.log.put(s.ctx, kindNotice, encode(note), nil)
 	})
 	err = s.g.admitAgent(ctx, owner, groups, false, patience)
@@ -219,7 +220,7 @@ func (b *backend) missing(ctx context.Context) {
 	if n > 1 {
 		what = fmt.Sprintf("%d messages do not fit the protocol. The first: ", n)
 	}
-	note := noticeRecord{Severity: acp.NoticeSeverityWarning, Title: "Something the agent has sent is missing.", Description: what + strings.ToValidUTF8(at, "") + "."}
+	note := records.Notice{Severity: acp.NoticeSeverityWarning, Title: "Something the agent has sent is missing.", Description: what + strings.ToValidUTF8(at, "") + "."}
 	_ = b.s.log.put(ctx, kindNotice, encode(note), nil)
 }
 
@@ -511,7 +512,7 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 		b.stream.dropped(event)
 		return
 	}
-	r := updateRecord{Update: raw, Child: child, stamp: b.stream.stamp(event)}
+	r := records.Update{Update: raw, Child: child, Stamp: b.stream.stamp(event)}
 	if u.V1 != nil && child == "" {
 		if r.V1, err = json.Marshal(u.V1.Update); err != nil {
 			r.V1 = nil
@@ -522,7 +523,7 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 	}
 	if len(r.Update) > maxRecord {
 		s.logger().Error("gateway: an update is too large to keep", "kind", u.Kind(), "bytes", len(r.Update))
-		note := noticeRecord{Severity: acp.NoticeSeverityError, Title: "Something the agent has sent is missing.", Description: fmt.Sprintf("It is too large to keep: %d bytes.", len(r.Update))}
+		note := records.Notice{Severity: acp.NoticeSeverityError, Title: "Something the agent has sent is missing.", Description: fmt.Sprintf("It is too large to keep: %d bytes.", len(r.Update))}
 		_ = s.log.put(ctx, kindNotice, encode(note), nil)
 		b.stream.dropped(event)
 		return
@@ -541,7 +542,7 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 		defer done()
 	}
 	s.g.tenancy.spent(owner, len(r.Update)+len(r.V1))
-	if err := s.log.put(ctx, kind, encode(r), b.stream.committed(r.stamp)); err != nil {
+	if err := s.log.put(ctx, kind, encode(r), b.stream.committed(r.Stamp)); err != nil {
 		return // whoever gave the session up has said so
 	}
 	if child != "" {

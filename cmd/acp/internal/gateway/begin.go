@@ -12,6 +12,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -82,29 +83,29 @@ func (s *session) unqueue(t *turn) {
 
 // runPrompt keeps a prompt and has the agent handle it. An error says that it is not kept. If an agent that outlives the
 // gateway is ready, the prompt is kept with the frame in which the agent gets it; otherwise before anything else.
-func (s *session) runPrompt(t *turn, ctx context.Context) (end endRecord, err error) {
+func (s *session) runPrompt(t *turn, ctx context.Context) (end records.End, err error) {
 	if t.adopted {
 		t.has(s.own.Head().Seq)
 		t.ctx = ctx
 		return s.prompt(t, nil), nil
 	}
-	raw, err := rawPrompt(t.content)
+	raw, err := records.RawPrompt(t.content)
 	var data []byte
 	if err == nil {
-		data, err = json.Marshal(promptRecord{ID: string(t.id), By: t.by, From: t.from, Rank: t.rank, Operation: t.operation, Raw: raw})
+		data, err = json.Marshal(records.Prompt{ID: string(t.id), By: t.by, From: t.from, Rank: t.rank, Operation: t.operation, Raw: raw})
 	}
 	if err == nil && len(data) > maxRecord {
 		err = &jsonrpc.Failure{Message: fmt.Sprintf("a prompt of %d bytes is too large to keep", len(data)), Reason: "too_large"}
 	}
 	if err != nil {
 		t.has(0)
-		return endRecord{}, err
+		return records.End{}, err
 	}
 	p := &keptPrompt{s: s, t: t, sum: promptSum(raw), record: engine.Record{Kind: kindPrompt, Data: data}}
 	b := s.ready(t)
 	if b == nil {
 		if err := p.commit(); err != nil {
-			return endRecord{}, err
+			return records.End{}, err
 		}
 		t.ctx = ctx
 		return s.prompt(t, nil), nil
@@ -117,7 +118,7 @@ func (s *session) runPrompt(t *turn, ctx context.Context) (end endRecord, err er
 		return end, p.err
 	}
 	if err := p.commit(); err != nil { // it was not sent, since the agent is gone or the turn is cancelled
-		return endRecord{}, err
+		return records.End{}, err
 	}
 	if t.ctx.Err() == nil {
 		end = s.prompt(t, nil)
@@ -157,7 +158,7 @@ type keptPrompt struct {
 // commit keeps the prompt, with what follows it.
 func (p *keptPrompt) commit(more ...engine.Record) error {
 	p.s.bounds() // here, too: what comes before the prompt is in the log must not be continued after it
-	seq, err := p.s.log.commitState(p.s.ctx, stateRunning, append([]engine.Record{p.record}, more...)...)
+	seq, err := p.s.log.commitState(p.s.ctx, records.StateRunning, append([]engine.Record{p.record}, more...)...)
 	if p.err = err; err != nil {
 		p.t.has(0)
 		return err
@@ -178,7 +179,7 @@ func (p *keptPrompt) commit(more ...engine.Record) error {
 }
 
 // prompt has the agent handle a prompt: the one that is given, or else one that is started if there is none.
-func (s *session) prompt(t *turn, b *backend) endRecord {
+func (s *session) prompt(t *turn, b *backend) records.End {
 	var err error
 	if b == nil {
 		b, err = s.backend(t.ctx, 0)
@@ -187,13 +188,13 @@ func (s *session) prompt(t *turn, b *backend) endRecord {
 		if t.ctx.Err() != nil {
 			return stopped(t.ctx)
 		}
-		return endRecord{Error: "the agent cannot be started: " + reasonOf(err)}
+		return records.End{Error: "the agent cannot be started: " + reasonOf(err)}
 	}
 	if err := s.allowMode(t, b); err != nil {
 		if t.ctx.Err() != nil {
 			return stopped(t.ctx)
 		}
-		return endRecord{Error: err.Error()}
+		return records.End{Error: err.Error()}
 	}
 	res, err := b.session.PromptRequest(t.ctx, &acpv2.PromptRequest{Prompt: b.handover(b.session.UseSkills(t.content)), Meta: b.rankMeta(t)}).Wait()
 	if b.conn.Conn().Err() == nil {
@@ -202,7 +203,7 @@ func (s *session) prompt(t *turn, b *backend) endRecord {
 	b.missing(s.ctx)
 	switch {
 	case b.conn.Conn().Err() != nil && (err != nil || res == nil): // it has ended in the turn
-		end := endRecord{Lost: true}
+		end := records.End{Lost: true}
 		if t.ctx.Err() != nil {
 			end = stopped(t.ctx)
 			end.Lost = true
@@ -213,9 +214,9 @@ func (s *session) prompt(t *turn, b *backend) endRecord {
 	case t.ctx.Err() != nil:
 		return stopped(t.ctx)
 	case err != nil:
-		return endRecord{Error: reasonOf(err)}
+		return records.End{Error: reasonOf(err)}
 	}
-	end := endRecord{Stop: cmp.Or(res.StopReason, acp.StopEndTurn)}
+	end := records.End{Stop: cmp.Or(res.StopReason, acp.StopEndTurn)}
 	if len(res.Meta) <= maxEndMeta {
 		end.Meta = res.Meta
 	}

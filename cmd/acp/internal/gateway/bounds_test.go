@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // TestOwnTurns: a client may have a bounded number of prompts that wait, and learns that it has too many. Those of others
@@ -114,18 +115,18 @@ func TestLate(t *testing.T) {
 	if text, _, err := reply.Text(); err != nil || text != string(first.Option)+"true" {
 		t.Error(text, err)
 	}
-	var late []answerRecord
+	var late []records.Decided
 	var err error
 	for len(late) == 0 && err == nil { // it is written when there is time
 		err = r.log.Read(t.Context(), string(s.ID()), 0, func(rec engine.Record) error {
 			if rec.Kind != kindLate {
 				return nil
 			}
-			late = append(late, answerRecord{})
+			late = append(late, records.Decided{})
 			return json.Unmarshal(rec.Data, &late[len(late)-1])
 		})
 	}
-	if err != nil || len(late) != 1 || late[0].ID != a.id || late[0].By != "bob" || late[0].Outcome != string(second.Option) {
+	if err != nil || len(late) != 1 || late[0].ID != a.id || late[0].By != "bob" || late[0].Outcome != records.Outcome(second.Option) {
 		t.Errorf("%+v, %v", late, err)
 	}
 }

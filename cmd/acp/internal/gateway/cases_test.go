@@ -14,6 +14,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // TestDamaged: a record that is damaged costs that record: all others of its session can be read, the session goes on, and whoever
@@ -25,7 +26,7 @@ func TestDamaged(t *testing.T) {
 	for _, word := range []string{"alpha", "GAMMAGAMMA", "delta"} {
 		say(t, s, word)
 	}
-	if err := r.g.session(string(s.ID())).setState(t.Context(), stateRunning); err != nil { // as if killed in a turn
+	if err := r.g.session(string(s.ID())).setState(t.Context(), records.StateRunning); err != nil { // as if killed in a turn
 		t.Fatal(err)
 	}
 	r.close()

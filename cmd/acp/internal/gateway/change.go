@@ -7,6 +7,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -82,7 +83,7 @@ func (s *session) change(ctx context.Context, c change) error {
 		if err := s.update(ctx, func(info *engine.Session) { info.Title = *c.Title }); err != nil {
 			return err
 		}
-		if _, err := s.log.commit(ctx, kindUpdate, encode(updateRecord{Update: raw})); err != nil {
+		if _, err := s.log.commit(ctx, kindUpdate, encode(records.Update{Update: raw})); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // Bounds of the sessions of subagents.
@@ -76,8 +76,8 @@ func renamed(u acp.SessionUpdate, name func(acp.SessionID) acp.SessionID) acp.Se
 }
 
 // adopted returns an update of a session as it is in a fork of it, whose subagents have other names.
-func (u updateRecord) adopted(from, to string) (updateRecord, error) {
-	u.stamp = stamp{}
+func adopted(u records.Update, from, to string) (records.Update, error) {
+	u.Stamp = records.Stamp{}
 	rename := func(id acp.SessionID) acp.SessionID {
 		if string(id) == from {
 			return acp.SessionID(to)
@@ -145,18 +145,6 @@ func (c *children) drop() {
 		}
 	}
 	c.by = nil
-}
-
-// decodeChild reads an update of the session of a subagent.
-func decodeChild(data []byte) (id acp.SessionID, u acp.SessionUpdate, err error) {
-	var r updateRecord
-	if err = json.Unmarshal(data, &r); err == nil {
-		u, err = acpv2.UnmarshalSessionUpdate(r.Update)
-	}
-	if err != nil {
-		return "", nil, fmt.Errorf("what a subagent does: %w", err)
-	}
-	return r.Child, u, nil
 }
 
 // introduced returns a channel that is closed when the log announces a subagent. It reports false for one that is dropped,
@@ -234,7 +222,7 @@ func toldOf(session string, r engine.Record) (subagent, bool) {
 	if !bytes.Contains(r.Data, subagentUpdate) {
 		return subagent{}, false
 	}
-	parent, u, err := decodeChild(r.Data)
+	parent, u, err := records.DecodeChild(r.Data)
 	s, ok := u.(*acp.SubagentUpdate)
 	if err != nil || !ok {
 		return subagent{}, false

@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // delegating is an agent that has a subagent say the words of a prompt, between two of its own.
@@ -461,7 +462,7 @@ func TestSessionMessageNames(t *testing.T) {
 	if diff := cmp.Diff(text(&want), text(got)); diff != "" {
 		t.Error(diff)
 	}
-	forked, err := updateRecord{Update: encode(got)}.adopted("s", "f")
+	forked, err := adopted(records.Update{Update: encode(got)}, "s", "f")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // A cutting database calls a function after each claim. If cut is set, it refuses what the first owner appends after the
@@ -94,7 +95,7 @@ func TestClaimCut(t *testing.T) {
 			if diff := cmp.Diff([]string{string(kindEnd), string(kindNotice)}, got); diff != "" {
 				t.Error(diff)
 			}
-			if info, err := b.log.Session(t.Context(), id); err != nil || info.State != stateFailed {
+			if info, err := b.log.Session(t.Context(), id); err != nil || info.State != records.StateFailed {
 				t.Errorf("state %q, %v", info.State, err)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // maxCompared bounds the turns of a session that are compared with what its agent remembers.
@@ -134,7 +135,7 @@ func (s *session) account(ctx context.Context, after uint64) (*account, error) {
 	err := s.g.cfg.Log.Read(ctx, s.id, after, func(r engine.Record) error {
 		switch r.Kind {
 		case kindPrompt:
-			p, err := decodePrompt(r.Data)
+			p, err := records.DecodePrompt(r.Data)
 			if err != nil {
 				return err
 			}
@@ -143,13 +144,13 @@ func (s *session) account(ctx context.Context, after uint64) (*account, error) {
 			}
 			open = true
 		case kindUpdate:
-			u, err := decodeUpdate(r.Data)
+			u, err := records.DecodeUpdate(r.Data)
 			if err != nil {
 				return err
 			}
 			a.add(u)
 		case kindEnd:
-			end, err := decodeEnd(r.Data)
+			end, err := records.DecodeEnd(r.Data)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/cursors"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -45,7 +46,7 @@ func (f *fork) measureAt(ctx context.Context, id acpv2.CursorID, source *attribu
 		}
 		switch r.Kind {
 		case kindPrompt:
-			p, err := decodePrompt(r.Data)
+			p, err := records.DecodePrompt(r.Data)
 			if err != nil {
 				return err
 			}
@@ -82,7 +83,7 @@ func (f *fork) cursor(ctx context.Context, id acpv2.CursorID, since *uint64) (c 
 		if r.Kind != kindUpdate {
 			return nil
 		}
-		said, err := decodeUpdate(r.Data)
+		said, err := records.DecodeUpdate(r.Data)
 		if u, ok := said.(*acpv2.CursorUpdate); ok && err == nil && u.CursorID == id {
 			c = list.Apply(u)
 		}
@@ -99,7 +100,7 @@ func besideCursor(c *acpv2.CursorUpdate) (is func(*engine.Record) bool, position
 			if r.Kind != kindUpdate {
 				return false
 			}
-			u, err := decodeUpdate(r.Data)
+			u, err := records.DecodeUpdate(r.Data)
 			return err == nil && is(u)
 		}
 	}
@@ -109,7 +110,7 @@ func besideCursor(c *acpv2.CursorUpdate) (is func(*engine.Record) bool, position
 			if r.Kind != kindPrompt {
 				return false
 			}
-			p, err := decodePrompt(r.Data)
+			p, err := records.DecodePrompt(r.Data)
 			return err == nil && p.ID == string(a.MessageID)
 		}, a.Position
 	case *acpv2.CursorAgentMessageAnchor:

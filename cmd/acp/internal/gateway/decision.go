@@ -7,7 +7,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
-	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/told"
 )
 
@@ -108,7 +108,7 @@ func (b *backend) describes(a *ask, req *acp.PermissionRequest, about acp.Reques
 	if err != nil || len(raw) > maxRecord || !isNews {
 		return err
 	}
-	a.describes = &engine.Record{Kind: kindUpdate, Data: encode(updateRecord{Update: raw, Child: a.child})}
+	a.describes = &engine.Record{Kind: kindUpdate, Data: encode(records.Update{Update: raw, Child: a.child})}
 	if a.child != "" {
 		a.describes.Kind = kindChild
 	}
@@ -123,8 +123,8 @@ func (b *backend) saidOf(child acp.SessionID, id acp.ToolCallID) bool {
 }
 
 // answer returns the record of how a question was decided.
-func (a *ask) answer(d *decision) *answerRecord {
-	r := &answerRecord{
+func (a *ask) answer(d *decision) *records.Decided {
+	r := &records.Decided{
 		ID: a.id, By: d.by, Outcome: d.outcome(), Title: clip(a.title), From: d.From, Key: d.Key,
 		Call: a.call, Child: a.child, Rule: a.rule != nil, Detail: clip(a.detail),
 	}
@@ -139,49 +139,25 @@ func (a *ask) answer(d *decision) *answerRecord {
 	return r
 }
 
-// answered returns the decision that a record is about.
-func (r *answerRecord) answered(a *ask) decision {
+// answered returns the decision on the question that a record has.
+func (a *ask) answered(r *records.Decided) decision {
 	d := decision{From: r.From, Key: r.Key, by: r.By, Content: r.Content}
 	switch {
 	case a.permission != nil && (r.Kind != "" || r.Outcome != d.outcome()):
 		d.Option = acp.PermissionOptionID(r.Outcome)
 	case a.permission == nil:
-		d.Accepted, d.Declined = r.Outcome == outcomeAccepted, r.Outcome == outcomeDeclined
+		d.Accepted, d.Declined = r.Outcome == records.Accepted, r.Outcome == records.Declined
 	}
 	return d
 }
 
-// decision returns how a question was decided, as clients see it.
-func (r *answerRecord) decision(at *engine.Record) *history.Decision {
-	return &history.Decision{
-		Ask: r.ID, Title: r.Title, By: r.From, Rule: r.Rule, Name: r.Name, Kind: r.Kind, Outcome: r.Outcome, Time: at.At.UTC(),
-	}
-}
-
-// update returns how a permission was decided as an update: of the tool call that it was about or, if it was about none, a
-// notice that says what would be done. It returns nil for a question of which only the words are known, such as a form.
-func (r *answerRecord) update(at *engine.Record) acp.SessionUpdate {
-	d := r.decision(at)
-	if r.Call == "" {
-		if r.Detail == "" {
-			return nil
-		}
-		return &acp.Notice{Severity: acp.NoticeSeverityInfo, Title: r.Title + ": " + d.Words(), Description: r.Detail, Meta: d.Meta()}
-	}
-	u := &acp.ToolCallUpdate{ToolCallID: r.Call, Meta: d.Meta()}
-	if d.Rejects() {
-		u.Status = acpv2.Set(acpv2.ToolCallStatusCancelled) // it does not wait any more; the agent may say more of it
-	}
-	return u
-}
-
 // sendDecision sends a client how a question was decided.
 func sendDecision(as *acp.AgentSession, c *children, r *engine.Record) error {
-	var a answerRecord
+	var a records.Decided
 	if err := json.Unmarshal(r.Data, &a); err != nil {
 		return err
 	}
-	u := a.update(r)
+	u := a.Update(r)
 	if _, ok := u.(*acp.Notice); u == nil || ok && as.Conn().Version() == 1 {
 		return nil // a message would look like one of the agent
 	}

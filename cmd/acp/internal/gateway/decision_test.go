@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -80,11 +81,11 @@ func TestDecisions(t *testing.T) {
 				if got, want := <-audited, local+": touch x: "+tt.want; got != want {
 					t.Errorf("audited %q", got)
 				}
-				past := transcript.New(transcript.Config{})
+				past := records.NewFold(transcript.Config{})
 				if err := Past(s.ID(), pageOf(t, watching), func(u *PastUpdate) error { return u.Apply(past) }); err != nil {
 					t.Fatal(err)
 				}
-				checkDecision(t, "history", past.Snapshot(), tt.status, tt.want)
+				checkDecision(t, "history", past.Conversation.Snapshot(), tt.status, tt.want)
 
 				loaded := transcript.New(transcript.Config{})
 				for version := 1; version <= 2; version++ {

@@ -1,38 +1,13 @@
 package gateway
 
 import (
-	"encoding/json"
 	"slices"
 	"sync"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
-	codec "github.com/goacp/acp/internal/wire"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
-
-// decodeUpdate reads the data of an update.
-func decodeUpdate(data []byte) (acp.SessionUpdate, error) {
-	raw, err := rawUpdate(data)
-	if err != nil {
-		return nil, err
-	}
-	return acpv2.UnmarshalSessionUpdate(raw)
-}
-
-// rawUpdate returns the update of a record as it is stored.
-func rawUpdate(data []byte) (json.RawMessage, error) {
-	var d codec.Decoder
-	d.Reset(data, false)
-	if key, ok := d.FirstKey(); ok && string(key) == "update" { // as it is written; the rest is not looked at
-		if raw := d.Raw(); raw != nil {
-			return raw, nil
-		}
-	}
-	var r updateRecord
-	err := json.Unmarshal(data, &r)
-	return r.Update, err
-}
 
 // Bounds of what is remembered of decoded updates: as much as a session has for those who watch it.
 const (
@@ -106,9 +81,9 @@ func (c *decodedUpdates) of(session string, r *engine.Record) (*decoded, error) 
 	d := &decoded{seq: r.Seq, size: len(r.Data), mark: markOf(r)}
 	var err error
 	if r.Kind == kindChild {
-		d.child, d.update, err = decodeChild(r.Data)
+		d.child, d.update, err = records.DecodeChild(r.Data)
 	} else {
-		d.update, err = decodeUpdate(r.Data)
+		d.update, err = records.DecodeUpdate(r.Data)
 	}
 	if err != nil {
 		return nil, err

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -32,29 +32,9 @@ func stoppedBy(cause error) (by string, stopped bool) {
 }
 
 // stopped returns the end of a turn that was cancelled.
-func stopped(ctx context.Context) endRecord {
+func stopped(ctx context.Context) records.End {
 	by, stopped := stoppedBy(context.Cause(ctx))
-	return endRecord{Stop: acp.StopCancelled, By: by, Lost: !stopped}
-}
-
-// state returns the state of a session whose last turn has ended so.
-func (e *endRecord) state() string {
-	switch {
-	case e.Error != "":
-		return stateFailed
-	case e.Stop == acp.StopEndTurn || e.Stop == "":
-		return stateIdle
-	}
-	return stateStopped
-}
-
-// update returns the end as clients of version 2 are sent it.
-func (e *endRecord) update() *acp.IdleStateUpdate {
-	u := &acp.IdleStateUpdate{StopReason: e.Stop, Meta: ownmeta.Of(history.End{Turn: e.Prompt, By: e.By, Lost: e.Lost, Noted: e.Noted})}
-	if e.Error != "" {
-		u.StopReason, u.Error = acp.StopError, &acpv2.Error{Code: jsonrpc.CodeInternalError, Message: e.Error}
-	}
-	return u
+	return records.End{Stop: acp.StopCancelled, By: by, Lost: !stopped}
 }
 
 // lineOfEnd returns what a client of version 1 is sent of the end, which has no such update: "" if the agent was done.
@@ -72,11 +52,11 @@ func lineOfEnd(u *acp.IdleStateUpdate) string {
 }
 
 // sendEnd sends the end of a turn that is not a client's own to it.
-func sendEnd(as *acp.AgentSession, end *endRecord, r *engine.Record) error {
+func sendEnd(as *acp.AgentSession, end *records.End, r *engine.Record) error {
 	if as.Conn().Version() > 1 {
-		return as.Send(end.update())
+		return as.Send(end.Update())
 	}
-	if text := lineOfEnd(end.update()); text != "" {
+	if text := lineOfEnd(end.Update()); text != "" {
 		return as.Send(lineOf(r.Seq, text))
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/trace"
 )
@@ -134,9 +135,9 @@ func (x *export) run(ctx context.Context, s *acp.ClientSession, as *acp.AgentSes
 			return err
 		}
 		if r.Kind == kindPrompt {
-			p, err := decodePrompt(r.Data)
+			p, err := records.DecodePrompt(r.Data)
 			if err == nil {
-				err = x.give(ctx, reply, engine.Record{Kind: kindEnd, Data: encode(endRecord{Stop: acp.StopCancelled})})
+				err = x.give(ctx, reply, engine.Record{Kind: kindEnd, Data: encode(records.End{Stop: acp.StopCancelled})})
 			}
 			if err == nil {
 				err = end()
@@ -155,7 +156,7 @@ func (x *export) run(ctx context.Context, s *acp.ClientSession, as *acp.AgentSes
 		return end()
 	})
 	if reply != nil { // it runs still, or the rest is damaged
-		err = errors.Join(err, x.give(ctx, reply, engine.Record{Kind: kindEnd, Data: encode(endRecord{Stop: acp.StopCancelled})}), end())
+		err = errors.Join(err, x.give(ctx, reply, engine.Record{Kind: kindEnd, Data: encode(records.End{Stop: acp.StopCancelled})}), end())
 	}
 	return err
 }
@@ -179,11 +180,11 @@ func (x *export) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error
 		select {
 		case r := <-x.next:
 			if r.Kind == kindEnd {
-				e, err := decodeEnd(r.Data)
+				e, err := records.DecodeEnd(r.Data)
 				if err != nil {
 					return "", err
 				}
-				end := e.outcome(0)
+				end := outcomeOfEnd(&e, 0)
 				return end.stop, end.err
 			}
 			if err := x.send(t.Session(), r); err != nil {
@@ -199,17 +200,17 @@ func (x *export) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error
 func (x *export) send(as *acp.AgentSession, r engine.Record) error {
 	switch r.Kind {
 	case kindAsk:
-		var a askRecord
+		var a records.Asked
 		if err := json.Unmarshal(r.Data, &a); err != nil {
 			return err
 		}
 		return as.Notice(acp.NoticeSeverityInfo, "The agent asks: "+a.Title, "")
 	case kindAnswer:
-		var a answerRecord
+		var a records.Decided
 		if err := json.Unmarshal(r.Data, &a); err != nil {
 			return err
 		}
-		if a.update(&r) != nil {
+		if a.Update(&r) != nil {
 			break
 		}
 		return as.Notice(acp.NoticeSeverityInfo, fmt.Sprintf("The answer is %s, by %s.", a.Outcome, a.By), "")

@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -34,11 +35,11 @@ func ExportHistory(ctx context.Context, id acp.SessionID, cwd, tool string, w io
 		damaged := false
 		for res := first; ; {
 			for i := range res.Updates {
-				records, err := res.Updates[i].records()
+				all, err := res.Updates[i].records()
 				if err != nil {
 					return err
 				}
-				for _, r := range records {
+				for _, r := range all {
 					if err := yield(r); err != nil {
 						return err
 					}
@@ -82,7 +83,7 @@ func Past(id acp.SessionID, page func(*HistoryRequest) (*HistoryAnswer, error), 
 
 // records returns records that say what an update of a history does.
 func (u *PastUpdate) records() ([]engine.Record, error) {
-	r := engine.Record{Seq: u.Cursor, From: u.Cursor, At: u.Time, Kind: kindUpdate, Data: encode(updateRecord{Update: u.Update, Child: u.Child})}
+	r := engine.Record{Seq: u.Cursor, From: u.Cursor, At: u.Time, Kind: kindUpdate, Data: encode(records.Update{Update: u.Update, Child: u.Child})}
 	switch {
 	case u.Child != "":
 		r.Kind = kindChild
@@ -97,29 +98,43 @@ func (u *PastUpdate) records() ([]engine.Record, error) {
 		}
 		content, _ := m.Content.Get()
 		r.Kind = kindPrompt
-		if r.Data, err = encodePrompt(promptRecord{ID: string(m.MessageID), From: u.Author, Content: content}); err != nil {
+		p := records.Prompt{ID: string(m.MessageID), From: u.Author, Content: content}
+		if r.Data, err = p.Encode(); err != nil {
 			return nil, err
 		}
 	case u.Kind == PastEnd:
-		end := endRecord{Stop: u.StopReason, Error: u.Error}
-		if said, err := acpv2.UnmarshalSessionUpdate(u.Update); err == nil {
-			if idle, ok := said.(*acp.IdleStateUpdate); ok {
-				var more history.End
-				ownmeta.Read(idle.Meta, &more)
-				end.Prompt, end.By, end.Lost, end.Noted = more.Turn, more.By, more.Lost, more.Noted
-			}
-		}
-		r.Kind, r.Data = kindEnd, encode(end)
+		r.Kind, r.Data = kindEnd, encode(u.end())
+	case u.Kind == PastAsked && u.Asked != nil:
+		r.Kind, r.Data = kindAsk, encode(u.Asked)
+	case u.Kind == PastOutput && u.Output != nil:
+		r.Kind, r.Data = kindOutput, encode(u.Output)
 	case u.Kind == PastDecided && u.Update == nil && u.Decided != nil:
-		r.Kind, r.Data = kindAnswer, encode(answerRecord{ID: u.Decided.Ask, By: u.Decided.By, Outcome: u.Decided.Outcome})
+		r.Kind, r.Data = kindAnswer, encode(records.Decided{ID: u.Decided.Ask, By: u.Decided.By, Outcome: records.Outcome(u.Decided.Outcome)})
 		if u.Decided.Title == "" {
 			break
 		}
 		asked := r // which the history does not have
-		asked.Kind, asked.Data = kindAsk, encode(askRecord{ID: u.Decided.Ask, Title: u.Decided.Title})
+		asked.Kind, asked.Data = kindAsk, encode(records.Asked{ID: u.Decided.Ask, Title: u.Decided.Title})
 		return []engine.Record{asked, r}, nil
 	}
 	return []engine.Record{r}, nil
+}
+
+// end returns how a turn has ended.
+func (u *PastUpdate) end() *records.End {
+	end := &records.End{Stop: u.StopReason, Error: u.Error}
+	said, err := acpv2.UnmarshalSessionUpdate(u.Update)
+	idle, ok := said.(*acp.IdleStateUpdate)
+	if err != nil || !ok {
+		return end
+	}
+	var more history.End
+	ownmeta.Read(idle.Meta, &more)
+	end.By, end.Lost, end.Noted, end.Ended, end.Said, end.Others = more.By, more.Lost, more.Noted, more.Ended, more.Said, more.Others
+	if more.Turn != history.LastTurn {
+		end.Prompt = more.Turn
+	}
+	return end
 }
 
 // pastPages reads a history page by page. When the session is compacted meanwhile, which takes away the position after

@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -97,7 +98,7 @@ func (g *Gateway) fork(ctx context.Context, as *acp.AgentSession, from acp.Sessi
 	}
 	id := newID("s_")
 	if _, err = g.cfg.Log.Create(ctx, engine.Session{
-		ID: id, Agent: info.Agent, Cwd: as.Cwd(), Owner: who.User, State: stateIdle, Parent: info.ID,
+		ID: id, Agent: info.Agent, Cwd: as.Cwd(), Owner: who.User, State: records.StateIdle, Parent: info.ID,
 		Title: info.Title, Attributes: encode(known),
 	}); err != nil {
 		return unkeptSession(err)
@@ -218,7 +219,7 @@ func (f *fork) copy(ctx context.Context, id string) (last uint64, err error) {
 	})
 	err = ignoring(err, errEnough)
 	if err == nil && f.open != "" {
-		batch = append(batch, engine.Record{Kind: kindEnd, Data: encode(endRecord{Prompt: f.open, Stop: acp.StopEndTurn})})
+		batch = append(batch, engine.Record{Kind: kindEnd, Data: encode(records.End{Prompt: f.open, Stop: acp.StopEndTurn})})
 	}
 	if err == nil && len(batch) > 0 {
 		err = flush()
@@ -231,33 +232,33 @@ func (f *fork) copy(ctx context.Context, id string) (last uint64, err error) {
 func forked(r engine.Record, from, to string) ([]byte, error) {
 	switch r.Kind {
 	case kindPrompt:
-		p, err := decodePrompt(r.Data)
+		p, err := records.DecodePrompt(r.Data)
 		if err != nil {
 			return nil, err
 		}
 		p.Operation = ""
-		return encodePrompt(p)
+		return p.Encode()
 	case kindUpdate, kindChild:
-		var u updateRecord
+		var u records.Update
 		if err := json.Unmarshal(r.Data, &u); err != nil {
 			return nil, err
 		}
-		if said, err := decodeUpdate(r.Data); err == nil {
+		if said, err := records.DecodeUpdate(r.Data); err == nil {
 			if _, ok := said.(*acpv2.CursorUpdate); ok {
 				return nil, nil // it is one of the source
 			}
 		}
-		u, err := u.adopted(from, to)
+		u, err := adopted(u, from, to)
 		if err != nil {
 			return nil, err
 		}
 		return encode(u), nil
 	case kindEnd:
-		end, err := decodeEnd(r.Data)
+		end, err := records.DecodeEnd(r.Data)
 		if err != nil {
 			return nil, err
 		}
-		end.stamp = stamp{}
+		end.Stamp = records.Stamp{}
 		return encode(end), nil
 	case kindNotice:
 		return r.Data, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -174,7 +175,7 @@ func TestForkMessages(t *testing.T) {
 	ids := make(map[acp.MessageID]int)
 	err = r.log.Read(t.Context(), string(f.ID()), 0, func(rec engine.Record) error {
 		if rec.Kind == kindUpdate {
-			u, err := decodeUpdate(rec.Data)
+			u, err := records.DecodeUpdate(rec.Data)
 			if c, ok := u.(*acp.AgentMessageChunk); ok {
 				ids[c.MessageID]++
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/long"
 )
 
@@ -41,8 +42,8 @@ func inquiring(r *rig) *acp.Agent {
 		if err != nil {
 			return "", err
 		}
-		var last askRecord
-		var kept answerRecord
+		var last records.Asked
+		var kept records.Decided
 		if err := r.log.Read(ctx, page.Sessions[0].ID, 0, func(rec engine.Record) error {
 			switch rec.Kind {
 			case kindAsk:
@@ -199,11 +200,11 @@ func TestFormRace(t *testing.T) {
 	}
 	err := r.log.Read(t.Context(), string(first.ID()), 0, func(rec engine.Record) error {
 		if rec.Kind == kindAnswer {
-			var a answerRecord
+			var a records.Decided
 			if err := json.Unmarshal(rec.Data, &a); err != nil {
 				return err
 			}
-			decided = append(decided, a.Outcome)
+			decided = append(decided, string(a.Outcome))
 		}
 		return nil
 	})

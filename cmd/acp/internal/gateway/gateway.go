@@ -17,6 +17,7 @@ import (
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
@@ -180,7 +181,7 @@ func (g *Gateway) Serve(ctx context.Context, t acp.Transport) error { return g.n
 // Recover continues the turns that an earlier process has left unfinished, or ends them and says so in their
 // sessions. A session with which that is not possible is logged.
 func (g *Gateway) Recover(ctx context.Context) error {
-	q := engine.Query{State: stateRunning}
+	q := engine.Query{State: records.StateRunning}
 	for {
 		page, err := g.cfg.Log.List(ctx, q)
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/internal/skills"
@@ -523,11 +524,10 @@ func TestPermissionRace(t *testing.T) {
 	}
 	err := r.log.Read(t.Context(), string(first.ID()), 0, func(rec engine.Record) error {
 		if rec.Kind == kindAnswer {
-			var a answerRecord
-			if err := json.Unmarshal(rec.Data, &a); err != nil {
-				return err
-			}
-			decided = append(decided, a.Outcome)
+			var a records.Decided
+			err := json.Unmarshal(rec.Data, &a)
+			decided = append(decided, string(a.Outcome))
+			return err
 		}
 		return nil
 	})

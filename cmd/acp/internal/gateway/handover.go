@@ -7,6 +7,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // handover returns what the agent gets for a prompt: the first time in a session that does not remember
@@ -68,7 +69,7 @@ func (s *session) transcript(ctx context.Context) (text string, at uint64, err e
 	err = s.g.cfg.Log.Fold(ctx, s.id, 0, func(r engine.Record) error {
 		switch r.Kind {
 		case kindPrompt:
-			p, err := decodePrompt(r.Data)
+			p, err := records.DecodePrompt(r.Data)
 			if err != nil {
 				return err
 			}
@@ -79,7 +80,7 @@ func (s *session) transcript(ctx context.Context) (text string, at uint64, err e
 				}
 			}
 		case kindUpdate:
-			u, err := decodeUpdate(r.Data)
+			u, err := records.DecodeUpdate(r.Data)
 			if err != nil {
 				return err
 			}

@@ -1,5 +1,7 @@
 package gateway
 
+import "github.com/goacp/acp/cmd/acp/internal/records"
+
 // hasten has the log know how far it is, if that is far from what it knows: the agent may wait for it.
 func (hs *heldStream) hasten() {
 	marked := hs.watermark()
@@ -26,7 +28,7 @@ func (hs *heldStream) hasten() {
 			hs.bytes = 0
 		}
 		hs.mu.Unlock()
-		err := hs.s.log.put(hs.s.ctx, kindMark, encode(stamp{Marked: marked}), func(_ uint64, err error) { over(marked, err) })
+		err := hs.s.log.put(hs.s.ctx, kindMark, encode(records.Stamp{Marked: marked}), func(_ uint64, err error) { over(marked, err) })
 		if err != nil {
 			over(0, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -99,8 +100,8 @@ type heldAsk struct {
 	known  bool   // an earlier gateway has put it
 	record uint64 // then, the record of that
 	// decided is the answer, if an earlier gateway has kept it, and keeps is one that is to be kept with the frame that has it.
-	decided *answerRecord
-	keeps   *answerRecord
+	decided *records.Decided
+	keeps   *records.Decided
 	kept    bool // its answer is being committed: none can be added any more
 	over    bool // its answer is being written: the agent may use its id again
 }
@@ -280,8 +281,8 @@ func (hs *heldStream) answer(ev heldEvent, e *envelope) ([]byte, error) {
 	hs.mu.Unlock()
 	switch {
 	case accepted:
-		r := acceptedRecord{Result: e.Result, stamp: hs.stamp(ev.seq)}
-		if err := hs.s.log.put(hs.s.ctx, kindAccepted, encode(r), hs.committed(r.stamp)); err != nil {
+		r := acceptedRecord{Result: e.Result, Stamp: hs.stamp(ev.seq)}
+		if err := hs.s.log.put(hs.s.ctx, kindAccepted, encode(r), hs.committed(r.Stamp)); err != nil {
 			return nil, err
 		}
 	case !turn:
@@ -350,15 +351,15 @@ func (hs *heldStream) watermark() uint64 {
 }
 
 // stamp returns what a record of an event says of it, and of those before.
-func (hs *heldStream) stamp(seq uint64) stamp {
+func (hs *heldStream) stamp(seq uint64) records.Stamp {
 	if hs == nil {
-		return stamp{}
+		return records.Stamp{}
 	}
-	return stamp{Event: seq, Marked: hs.watermark()}
+	return records.Stamp{Event: seq, Marked: hs.watermark()}
 }
 
 // committed returns what is to be done once a record with a stamp is committed; nil for nothing.
-func (hs *heldStream) committed(s stamp) func(uint64, error) {
+func (hs *heldStream) committed(s records.Stamp) func(uint64, error) {
 	if hs == nil {
 		return nil
 	}
@@ -559,7 +560,7 @@ func (hs *heldStream) Close() error {
 	})
 	hs.pump.Wait()
 	hs.mu.Lock()
-	var left []*answerRecord // that the agent will not hear
+	var left []*records.Decided // that the agent will not hear
 	for _, a := range hs.asks {
 		if a.keeps != nil {
 			left = append(left, a.keeps)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -66,7 +67,7 @@ func (hs *heldStream) respond(data []byte, e *envelope) error {
 }
 
 // answers has a decision kept with the frame in which the agent hears it. It reports false if there will be none.
-func (hs *heldStream) answers(a *heldAsk, answer *answerRecord) bool {
+func (hs *heldStream) answers(a *heldAsk, answer *records.Decided) bool {
 	if hs == nil || a == nil {
 		return false
 	}
@@ -85,7 +86,7 @@ func (hs *heldStream) answers(a *heldAsk, answer *answerRecord) bool {
 }
 
 // keeps takes the decision that is to be kept now, if there is one.
-func (hs *heldStream) keeps(a *heldAsk) *answerRecord {
+func (hs *heldStream) keeps(a *heldAsk) *records.Decided {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	answer := a.keeps

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // TestHeldDecided: a decision that an earlier gateway has kept, and the agent has not heard, reaches it from the next one,
@@ -225,7 +226,7 @@ func TestHeldLargePrompt(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if len(states) == 0 || states[0] != stateRunning {
+	if len(states) == 0 || states[0] != records.StateRunning {
 		t.Errorf("after the prompt the session is %q", states)
 	}
 }

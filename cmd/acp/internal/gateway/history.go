@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/translate"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -63,6 +65,9 @@ type PastUpdate struct {
 	StopReason acp.StopReason  `json:"stopReason,omitempty"` // of the end of a turn
 	Error      string          `json:"error,omitempty"`      // instead of that
 	Decided    *Decided        `json:"decided,omitempty"`    // an answer
+	// Asked is a question that is shown apart from its tool call, and Output what the output of a command continues with.
+	Asked  *records.Asked  `json:"asked,omitempty"`
+	Output *records.Output `json:"output,omitempty"`
 }
 
 // reasonCompacted is why there are no records after a position, which a client may have had from an earlier answer.
@@ -78,6 +83,8 @@ const (
 	PastNotice  PastKind = "notice" // of the gateway
 	PastEnd     PastKind = "end"
 	PastDecided PastKind = "decided"
+	PastAsked   PastKind = "asked"
+	PastOutput  PastKind = "output"
 )
 
 // history serves [HistoryMethod].
@@ -162,59 +169,91 @@ func pastOf(id string, r *engine.Record) (u *PastUpdate, err error) {
 	var say acp.SessionUpdate
 	switch r.Kind {
 	case kindChild:
-		child, said, err := decodeChild(r.Data)
-		if err != nil || acp.IsMomentary(said) {
+		child, said, err := records.DecodeChild(r.Data)
+		if err != nil || isPassing(said) {
 			return nil, err
 		}
 		u.Kind, u.Child = PastUpdated, child
-		u.Update, err = rawUpdate(r.Data)
+		u.Update, err = records.RawUpdate(r.Data)
 		return u, err
 	case kindUpdate:
 		var raw json.RawMessage
-		if raw, err = rawUpdate(r.Data); err != nil {
+		if raw, err = records.RawUpdate(r.Data); err != nil {
 			return nil, err
 		}
 		said, err := acpv2.UnmarshalSessionUpdate(raw)
-		if err != nil || acp.IsMomentary(said) {
+		if err != nil || isPassing(said) {
 			return nil, err
 		}
 		u.Kind, u.Update = PastUpdated, raw
 		return u, nil
 	case kindPrompt:
-		p, err := decodePrompt(r.Data)
+		p, err := records.DecodePrompt(r.Data)
 		if err != nil {
 			return nil, err
 		}
-		u.Kind, u.Author = PastPrompt, p.authorName()
-		say = p.message("")
+		u.Kind, u.Author = PastPrompt, p.Author()
+		say = p.Message("")
 	case kindNotice:
-		var n noticeRecord
+		var n records.Notice
 		if err = json.Unmarshal(r.Data, &n); err != nil {
 			return nil, err
 		}
 		u.Kind = PastNotice
-		say = &acp.Notice{Severity: n.Severity, Title: n.Title, Description: n.Description}
+		say = n.Update()
 	case kindEnd:
-		end, err := decodeEnd(r.Data)
+		end, err := records.DecodeEnd(r.Data)
 		if err != nil {
 			return nil, err
 		}
 		u.Kind, u.StopReason, u.Error = PastEnd, end.Stop, end.Error
-		say = end.update()
+		say = end.Update()
 	case kindAnswer:
-		var a answerRecord
+		var a records.Decided
 		if err = json.Unmarshal(r.Data, &a); err != nil {
 			return nil, err
 		}
-		u.Kind, u.Decided, u.Child = PastDecided, a.decided(id), a.Child
-		if say = a.update(r); say == nil {
+		u.Kind, u.Decided, u.Child = PastDecided, decidedIn(id, &a), a.Child
+		if say = a.Update(r); say == nil {
 			return u, nil
 		}
+	case kindAsk:
+		var a records.Asked
+		if err = json.Unmarshal(r.Data, &a); err != nil || a.Request == nil {
+			return nil, err
+		}
+		a.Raw, a.Stamp = nil, records.Stamp{}
+		u.Kind, u.Asked = PastAsked, &a
+		return u, nil
+	case kindOutput:
+		u.Kind, u.Output = PastOutput, new(records.Output)
+		if err = json.Unmarshal(r.Data, u.Output); err != nil {
+			return nil, err
+		}
+		say = outputUpdate(u.Output)
 	default:
 		return nil, nil
 	}
 	u.Update, err = json.Marshal(say)
 	return u, err
+}
+
+// outputUpdate returns output of a command as clients see it.
+func outputUpdate(o *records.Output) *acp.TerminalOutputChunk {
+	return &acp.TerminalOutputChunk{TerminalID: acp.TerminalID(o.TerminalID), Data: base64.StdEncoding.EncodeToString(o.Data)}
+}
+
+// isPassing reports whether an update is not in the history. Notices are, as they are in lists of what was said.
+func isPassing(u acp.SessionUpdate) bool {
+	_, ok := u.(*acp.Notice)
+	return acp.IsMomentary(u) && !ok
+}
+
+// isMomentary reports whether a client that loads a session is not sent an update. A notice of this program is sent: it can be all
+// that is known of something.
+func isMomentary(u acp.SessionUpdate) bool {
+	n, ok := u.(*acp.Notice)
+	return acp.IsMomentary(u) && (!ok || !ownmeta.Read(n.Meta, new(any)))
 }
 
 // backwards reads the records up to a position.

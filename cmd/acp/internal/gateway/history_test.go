@@ -13,6 +13,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -152,7 +153,7 @@ func TestHistoryBounds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := own.Append(t.Context(), engine.Record{Kind: kindUpdate, Data: encode(updateRecord{Update: u})}); err != nil {
+		if _, err := own.Append(t.Context(), engine.Record{Kind: kindUpdate, Data: encode(records.Update{Update: u})}); err != nil {
 			t.Fatal(err)
 		}
 	}

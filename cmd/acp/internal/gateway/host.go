@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/turnstile"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -260,7 +261,7 @@ func (v *guest) send(conn *jsonrpc.Conn, r engine.Record) error {
 	}
 	switch r.Kind {
 	case kindAsk:
-		var record askRecord
+		var record records.Asked
 		if err := json.Unmarshal(r.Data, &record); err != nil {
 			return err
 		}
@@ -268,7 +269,7 @@ func (v *guest) send(conn *jsonrpc.Conn, r engine.Record) error {
 			return v.tell(conn, a, r.Seq)
 		}
 	case kindAnswer:
-		var record answerRecord
+		var record records.Decided
 		if err := json.Unmarshal(r.Data, &record); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/sleep"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -306,7 +307,7 @@ func (g *Gateway) pollBoard(ctx context.Context) {
 			was, listed := before[s.ID]
 			switch {
 			case known && (!listed || was.version != s.Version), !known && time.Since(s.Updated) < boardRecent,
-				s.State == stateRunning && g.session(s.ID) == nil: // questions are not in the version
+				s.State == records.StateRunning && g.session(s.ID) == nil: // questions are not in the version
 				g.changed(s.ID)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -95,14 +96,14 @@ func TestSessionsLive(t *testing.T) {
 			about := func(ok func(aboutSession) bool) func(*acp.SessionInfo) bool {
 				return func(info *acp.SessionInfo) bool { return info != nil && ok(aboutOf(t, info)) }
 			}
-			w.until(s.ID(), "it is there", about(func(said aboutSession) bool { return said.Agent == "test" && said.State == stateIdle }))
+			w.until(s.ID(), "it is there", about(func(said aboutSession) bool { return said.Agent == "test" && said.State == records.StateIdle }))
 			reply := s.Prompt(t.Context(), acp.Text("ask"))
-			w.until(s.ID(), "it waits", about(func(said aboutSession) bool { return said.State == stateRunning && said.Waiting == 1 }))
+			w.until(s.ID(), "it waits", about(func(said aboutSession) bool { return said.State == records.StateRunning && said.Waiting == 1 }))
 			close(answer)
 			if _, err := reply.Wait(); err != nil {
 				t.Fatal(err)
 			}
-			w.until(s.ID(), "it is idle", about(func(said aboutSession) bool { return said.State == stateIdle && said.Waiting == 0 }))
+			w.until(s.ID(), "it is idle", about(func(said aboutSession) bool { return said.State == records.StateIdle && said.Waiting == 0 }))
 			if _, err := s.SetTitle(t.Context(), "a title"); err != nil {
 				t.Fatal(err)
 			}
@@ -361,7 +362,7 @@ func TestSessionsUnread(t *testing.T) {
 	w := &listing{make(chan SessionsChanged, 100), t}
 	c := a.connect(2, w.live)
 	for _, s := range []engine.Session{{ID: "s_bad", Attributes: json.RawMessage(`{"archived":"perhaps"}`)}, {ID: d.id}} {
-		s.Agent, s.Cwd, s.Owner, s.State = "test", "/project", "local", stateIdle
+		s.Agent, s.Cwd, s.Owner, s.State = "test", "/project", "local", records.StateIdle
 		if _, err := a.log.Create(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
-	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
@@ -206,21 +206,15 @@ func (l *limited) Write(p []byte) (int, error) {
 }
 
 // Apply adds the update to a conversation. What subagents have said is not part of it, and changes nothing.
-func (u *PastUpdate) Apply(c *transcript.Conversation) error {
-	if u.Child != "" || u.Update == nil {
+func (u *PastUpdate) Apply(f *records.Fold) error {
+	if d := u.Decided; u.Kind == PastDecided && d != nil && f.Decided(d.Ask, records.Outcome(cmp.Or(string(d.Option), d.Outcome))) {
 		return nil
 	}
-	update, err := acpv2.UnmarshalSessionUpdate(u.Update)
-	if err != nil {
-		return err
+	all, err := u.records()
+	for i := range all {
+		f.Apply(&all[i])
 	}
-	c.Apply(update)
-	if idle, ok := update.(*acp.IdleStateUpdate); ok && u.Kind == PastEnd {
-		if end := history.EndOf(idle); end != nil && !end.IsClean() {
-			c.TurnEnded(end) // no update creates one
-		}
-	}
-	return nil
+	return err
 }
 
 // markdown returns the text of a session up to a record. What is damaged is left out.
@@ -228,16 +222,13 @@ func (g *Gateway) markdown(ctx context.Context, info *engine.Session, last uint6
 	if g.cfg.Markdown == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "this server exports no sessions")
 	}
-	said := transcript.New(transcript.Config{})
+	said := records.NewFold(transcript.Config{})
 	err := g.cfg.Log.Fold(ctx, info.ID, 0, func(r engine.Record) error {
 		if r.Seq > last {
 			return errRead
 		}
-		u, err := pastOf(info.ID, &r)
-		if err != nil || u == nil {
-			return err
-		}
-		return u.Apply(said)
+		said.Apply(&r)
+		return nil
 	})
 	switch {
 	case errors.Is(err, engine.ErrNotFound): // since it was looked up
@@ -246,7 +237,7 @@ func (g *Gateway) markdown(ctx context.Context, info *engine.Session, last uint6
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	var out limited
-	err = g.cfg.Markdown(&out, info, said.Snapshot())
+	err = g.cfg.Markdown(&out, info, said.Conversation.Snapshot())
 	text := bytes.ToValidUTF8(out.text.Bytes(), []byte("\uFFFD"))
 	switch {
 	case errors.Is(err, errTooLarge) || err == nil && len(text) > maxExport: // what was invalid is longer now

@@ -42,7 +42,7 @@ func TestExportPieces(t *testing.T) {
 		return err
 	}
 	first, err := ask(ExportRequest{})
-	if err != nil || !strings.HasPrefix(first.Text, "test: 2 entries\n") || len(first.Text) > maxPiece || first.Next == 0 {
+	if err != nil || !strings.HasPrefix(first.Text, "test: 3 entries\n") || len(first.Text) > maxPiece || first.Next == 0 {
 		t.Fatal(first, err)
 	}
 	all := first.Text
@@ -59,7 +59,7 @@ func TestExportPieces(t *testing.T) {
 	if len(all) != first.Size || rendered != 1 {
 		t.Errorf("%d bytes of %d, rendered %d times", len(all), first.Size, rendered)
 	}
-	for _, p := range []ExportRequest{{Offset: -1}, {Offset: 1 << 30}, {Offset: len("test: 2 entries\n") + 1, Cursor: &first.Cursor}, {Cursor: new(uint64(1000))}} {
+	for _, p := range []ExportRequest{{Offset: -1}, {Offset: 1 << 30}, {Offset: len("test: 3 entries\n") + 1, Cursor: &first.Cursor}, {Cursor: new(uint64(1000))}} {
 		if _, err := ask(p); code(err) != jsonrpc.CodeInvalidParams {
 			t.Errorf("%+v: %v", p, err)
 		}
@@ -236,7 +236,7 @@ func TestExportEnds(t *testing.T) {
 		t.Error("it has not failed")
 	}
 	text, err := ExportMethod.Call(t.Context(), c.conn.Conn(), &ExportRequest{SessionID: s.ID()})
-	if err != nil || text.Text != "cancelled false\nerror true\n" {
+	if err != nil || text.Text != "end_turn false\ncancelled false\nerror true\n" {
 		t.Errorf("%+v, %v", text, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ids"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // A naming gives what an agent sends its names in the log. Ids of an agent are unique within its life at most, so each of
@@ -218,7 +219,7 @@ func (n *naming) kept(session string, r *engine.Record) {
 		n.keptPiece(x, ids.User, head.Update.MessageID)
 	case "terminal_output_chunk", "tool_call_content_chunk": // the most of what is left
 	default:
-		_, u, err := decodeChild(r.Data)
+		_, u, err := records.DecodeChild(r.Data)
 		if err != nil {
 			return
 		}
@@ -252,7 +253,7 @@ func (n *naming) remembers(ctx context.Context, log *engine.Engine, session stri
 		if r.Kind != kindUpdate || !bytes.Contains(r.Data, []byte(`"tool_call_update"`)) {
 			return nil
 		}
-		u, err := decodeUpdate(r.Data)
+		u, err := records.DecodeUpdate(r.Data)
 		call, ok := u.(*acp.ToolCallUpdate)
 		if err != nil || !ok {
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -204,13 +205,13 @@ func TestForkAtCursor(t *testing.T) {
 			err := r.log.Read(t.Context(), string(id), 0, func(rec engine.Record) error {
 				switch rec.Kind {
 				case kindPrompt:
-					p, err := decodePrompt(rec.Data)
+					p, err := records.DecodePrompt(rec.Data)
 					all = append(all, "prompt "+textOf(p.Content))
 					return err
 				case kindEnd:
 					all = append(all, "end")
 				case kindUpdate:
-					u, err := decodeUpdate(rec.Data)
+					u, err := records.DecodeUpdate(rec.Data)
 					switch u := u.(type) {
 					case *acp.AgentMessage:
 						all = append(all, textOf(u.Content.Or(nil)))

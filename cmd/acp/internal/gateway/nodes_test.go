@@ -20,6 +20,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/cmd/acp/internal/node"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/logtest"
 	"github.com/goacp/acp/internal/long"
 )
@@ -92,14 +93,14 @@ func TestStateRefused(t *testing.T) {
 	r.times.Store(refusals)
 	running := s.Prompt(t.Context(), acp.Text("wait one"))
 	c.seen.until(t, "agent: waiting")
-	is(stateRunning)
+	is(records.StateRunning)
 	left := r.times.Load()
 	r.times.Store(refusals)
 	close(goOn)
 	if res, err := running.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
 		t.Error(res, err)
 	}
-	is(stateIdle)
+	is(records.StateIdle)
 	if left >= 0 || r.times.Load() >= 0 {
 		t.Errorf("%d and %d refusals are left", left+1, r.times.Load()+1)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -112,7 +113,7 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 	}
 	id := newID("s_")
 	_, err = g.cfg.Log.Create(ctx, engine.Session{
-		ID: id, Agent: name, Cwd: as.Cwd(), Owner: who.User, State: stateIdle, Attributes: encode(known),
+		ID: id, Agent: name, Cwd: as.Cwd(), Owner: who.User, State: records.StateIdle, Attributes: encode(known),
 	})
 	if err != nil {
 		return unkeptSession(err)
@@ -288,17 +289,17 @@ func (g *Gateway) replay(ctx context.Context, id string, after uint64, as *acp.A
 		pos.at(&r)
 		defer pos.past(&r)
 		if r.Kind == kindUpdate {
-			u, err := decodeUpdate(r.Data)
+			u, err := records.DecodeUpdate(r.Data)
 			if now, ok := u.(*acp.UsageUpdate); ok {
 				usage = usageAfter(usage, now)
 			}
-			if err != nil || acp.IsMomentary(u) {
+			if err != nil || isMomentary(u) {
 				return err
 			}
 			return as.Send(u)
 		}
 		if r.Kind == kindChild {
-			if _, u, err := decodeChild(r.Data); err != nil || acp.IsMomentary(u) {
+			if _, u, err := records.DecodeChild(r.Data); err != nil || isMomentary(u) {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // A nowhere is the place of a session whose owner is gone and which no other node may take yet: its history can be
@@ -63,7 +64,7 @@ func (g *Gateway) greeting(ctx context.Context, id string) (greeting, error) {
 	if err := known.decode(info.Attributes); err != nil {
 		return greeting{}, err
 	}
-	return greeting{Options: known.options, Commands: known.commands, Suggested: known.suggested, Title: known.titleGiven(info.Title), Running: info.State == stateRunning}, nil
+	return greeting{Options: known.options, Commands: known.commands, Suggested: known.suggested, Title: known.titleGiven(info.Title), Running: info.State == records.StateRunning}, nil
 }
 
 func (n *nowhere) gone() <-chan struct{} { return n.gate }

@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ids"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -208,7 +209,7 @@ func (s *session) observe(t *turn) *observed {
 }
 
 // finish ends the observation.
-func (o *observed) finish(end endRecord, err error) {
+func (o *observed) finish(end records.End, err error) {
 	o.s.turning.Store(nil)
 	o.mu.Lock()
 	o.over = true
@@ -325,7 +326,7 @@ func (s *session) observeAsk(ctx context.Context) func(a *ask, d decision, err e
 			}
 			end(string(kind))
 		default:
-			end(d.outcome())
+			end(string(d.outcome()))
 		}
 	}
 }

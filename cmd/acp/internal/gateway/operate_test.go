@@ -76,8 +76,14 @@ func TestOperateNodes(t *testing.T) {
 	if _, err := DrainMethod.Call(t.Context(), c.conn.Conn(), &DrainRequest{Node: "c"}); code(err) != jsonrpc.CodeInvalidParams {
 		t.Errorf("a node that does not exist: %v", err)
 	}
-	b.serving() // nobody reaches it from now on
-	if got := status(); got[0].Earlier || !got[1].Earlier || !got[1].Live {
+	b.serving() // nobody reaches it once its connections have ended
+	got := status()
+	for ; !got[1].Earlier; got = status() {
+		if err := t.Context().Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got[0].Earlier || !got[1].Live {
 		t.Errorf("%+v", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -117,7 +118,7 @@ func TestOperationFromLog(t *testing.T) {
 	var prompts []string
 	if err := r.log.Read(t.Context(), string(s.ID()), 0, func(rec engine.Record) error {
 		if rec.Kind == kindPrompt {
-			p, err := decodePrompt(rec.Data)
+			p, err := records.DecodePrompt(rec.Data)
 			prompts = append(prompts, p.Operation)
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -100,7 +101,7 @@ func (o *operations) find(key operationKey) (operation, bool) {
 func (o *operations) read(r *engine.Record) error {
 	switch r.Kind {
 	case kindPrompt:
-		p, err := decodePrompt(r.Data)
+		p, err := records.DecodePrompt(r.Data)
 		if err == nil && p.Operation != "" {
 			o.begin(operationKey{p.By, p.Operation}, &operation{id: acp.MessageID(p.ID), sum: promptSum(p.Raw)})
 		}
@@ -113,9 +114,9 @@ func (o *operations) read(r *engine.Record) error {
 		}
 		return err
 	case kindEnd:
-		end, err := decodeEnd(r.Data)
+		end, err := records.DecodeEnd(r.Data)
 		if err == nil {
-			o.end(acp.MessageID(end.Prompt), end.outcome(r.Seq))
+			o.end(acp.MessageID(end.Prompt), outcomeOfEnd(&end, r.Seq))
 		}
 		return err
 	}
@@ -177,7 +178,7 @@ func (s *session) submit(ctx context.Context, t *turn) (*turn, error) {
 
 // begun returns the turn of a prompt that was sent before under the same name, or nil.
 func (s *session) begun(ctx context.Context, t *turn) (*turn, error) {
-	raw, err := rawPrompt(t.content)
+	raw, err := records.RawPrompt(t.content)
 	if err == nil {
 		err = s.loadOperations(ctx)
 	}
@@ -187,7 +188,7 @@ func (s *session) begun(ctx context.Context, t *turn) (*turn, error) {
 	running := s.turnOf(t.by, t.operation)
 	op, known := s.operations.find(operationKey{t.by, t.operation})
 	if running != nil && !known { // it waits
-		of, err := rawPrompt(running.content)
+		of, err := records.RawPrompt(running.content)
 		if err != nil {
 			return nil, err
 		}
@@ -229,7 +230,7 @@ func (s *session) finish(t *turn, end turnEnd) {
 		s.operations.ends(t.id, end)
 		return
 	}
-	raw, err := rawPrompt(t.content)
+	raw, err := records.RawPrompt(t.content)
 	if err != nil {
 		return
 	}

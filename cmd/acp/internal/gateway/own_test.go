@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -378,7 +379,7 @@ func (s *ownScene) sends(seq uint64) {
 // if the turn has ended by then; a turn that is not in the log is not waited for. A prompt that was sent before begins with
 // its first try, whether that waits, runs or has ended, here or at another node.
 func TestAcceptWaits(t *testing.T) {
-	first := &promptRecord{ID: "first", Operation: "op", By: "ann"}
+	first := &records.Prompt{ID: "first", Operation: "op", By: "ann"}
 	for _, tt := range []struct {
 		name    string
 		before  func(s *ownScene)
@@ -423,7 +424,7 @@ func TestAcceptWaits(t *testing.T) {
 					t.Errorf("accepted %t", early)
 				}
 				if tt.then != nil {
-					for _, other := range []promptRecord{{ID: "another", Operation: "op", By: "bob"}, {ID: "another", By: "ann"}} {
+					for _, other := range []records.Prompt{{ID: "another", Operation: "op", By: "bob"}, {ID: "another", By: "ann"}} {
 						if o, _ := s.w.first(&other); o != nil {
 							t.Errorf("%+v is the first try", other)
 						}

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -281,19 +281,19 @@ func (w *watcher) notify(ctx context.Context, method string, params any) {
 
 // decided tells the client who has answered a question.
 func (w *watcher) decided(data []byte) error {
-	var r answerRecord
+	var r records.Decided
 	if err := json.Unmarshal(data, &r); err != nil {
 		return err
 	}
-	said := r.decided(w.id)
+	said := decidedIn(w.id, &r)
 	said.You = r.Key != "" && r.Key == w.key
 	w.notify(w.ctx, MethodDecided, said)
 	return nil
 }
 
-// decided returns an answer as clients see it.
-func (r *answerRecord) decided(id string) *Decided {
-	said := &Decided{SessionID: acp.SessionID(id), Title: r.Title, By: r.From, Outcome: r.Outcome, Ask: r.ID}
+// decidedIn returns an answer in a session as clients see it.
+func decidedIn(id string, r *records.Decided) *Decided {
+	said := &Decided{SessionID: acp.SessionID(id), Title: r.Title, By: r.From, Outcome: string(r.Outcome), Ask: r.ID}
 	if r.Name != "" {
 		said.Outcome, said.Option = r.Name, acp.PermissionOptionID(r.Outcome)
 	}
@@ -309,25 +309,6 @@ func (w *watcher) queued(o *ownTurn, before int) {
 func (w *watcher) begins(o *ownTurn) {
 	w.notify(w.ctx, MethodBegun, Begun{acp.SessionID(w.id), o.id, o.sent.operation})
 }
-
-// meta returns _meta of a prompt that a client of a principal is shown: who has sent it and, if that was the principal, the
-// name of the operation, by which a client knows its own after the connection was broken.
-func (p *promptRecord) meta(principal string) json.RawMessage {
-	said := map[string]string{}
-	if name := p.authorName(); name != "" {
-		said["author"] = name
-	}
-	if p.Operation != "" && p.By == principal {
-		said["operationId"] = p.Operation
-	}
-	if len(said) == 0 {
-		return nil
-	}
-	return ownmeta.Of(said)
-}
-
-// authorName returns who has sent a prompt, as others see it, or "".
-func (p *promptRecord) authorName() string { return cmp.Or(p.From, p.By) }
 
 // waiting returns how many questions of a session wait for an answer, as far as this node knows.
 func (g *Gateway) waiting(id string) int {

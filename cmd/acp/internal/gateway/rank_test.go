@@ -9,6 +9,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // inMode is an agent that talks, in a mode; and knows ranks, perhaps.
@@ -180,7 +181,7 @@ func TestPrompterStopped(t *testing.T) {
 		if rec.Kind != kindEnd {
 			continue
 		}
-		if end, err := decodeEnd(rec.Data); err != nil || end.By == "" || end.Lost {
+		if end, err := records.DecodeEnd(rec.Data); err != nil || end.By == "" || end.Lost {
 			t.Errorf("the turn has ended as %s, %v", rec.Data, err)
 		}
 	}

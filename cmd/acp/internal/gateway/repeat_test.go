@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -170,7 +171,7 @@ func TestRepeatedPlaceLost(t *testing.T) {
 		if rec.Kind != kindPrompt {
 			return nil
 		}
-		p, err := decodePrompt(rec.Data)
+		p, err := records.DecodePrompt(rec.Data)
 		inLog = inLog || p.ID == string(res.MessageID)
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // A Retention says for how long sessions are kept, and how. They count from the last change of a session.
@@ -61,7 +62,7 @@ func (g *Gateway) retainOnce(ctx context.Context, cursor string, now time.Time) 
 	work := 0
 	for i := range page.Sessions {
 		info := &page.Sessions[i]
-		if info.State == stateRunning {
+		if info.State == records.StateRunning {
 			continue
 		}
 		worked, err := g.retainSession(ctx, info, now)
@@ -247,7 +248,7 @@ func (f *folder) add(r engine.Record) error {
 
 // update looks at an update, of the session or of a subagent.
 func (f *folder) update(r engine.Record) error {
-	var record updateRecord
+	var record records.Update
 	if err := json.Unmarshal(r.Data, &record); err != nil {
 		return err
 	}
@@ -255,7 +256,7 @@ func (f *folder) update(r engine.Record) error {
 	if err != nil {
 		return err
 	}
-	less := record.V1 != nil || record.stamp != stamp{}
+	less := record.V1 != nil || record.Stamp != records.Stamp{}
 	if merged, ok := join(f.text, u); ok && record.Child == f.of && f.size+len(record.Update) <= maxMerged {
 		f.open.To, f.text, f.less = r.Seq, merged, true
 		f.size += len(record.Update)
@@ -267,7 +268,7 @@ func (f *folder) update(r engine.Record) error {
 		f.open, f.n, f.less = engine.Gap{From: r.Seq, To: r.Seq}, 1, true
 		return nil
 	}
-	f.open, f.n, f.less = engine.Gap{From: r.Seq, To: r.Seq, Left: journal.Draft{Kind: r.Kind, Data: encode(updateRecord{Update: record.Update, Child: record.Child})}}, 1, less
+	f.open, f.n, f.less = engine.Gap{From: r.Seq, To: r.Seq, Left: journal.Draft{Kind: r.Kind, Data: encode(records.Update{Update: record.Update, Child: record.Child})}}, 1, less
 	f.text, f.of, f.size = u, record.Child, len(record.Update)
 	return nil
 }
@@ -277,7 +278,7 @@ func (f *folder) close() {
 	if f.open.To > 0 && f.less {
 		if f.n > 1 && f.text != nil {
 			if raw, err := json.Marshal(f.text); err == nil {
-				f.open.Left.Data = encode(updateRecord{Update: raw, Child: f.of})
+				f.open.Left.Data = encode(records.Update{Update: raw, Child: f.of})
 			}
 		}
 		f.gaps = append(f.gaps, f.open)

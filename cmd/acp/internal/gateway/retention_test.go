@@ -12,6 +12,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // log reads the whole log of a session.
@@ -64,7 +65,7 @@ func TestRetainRaw(t *testing.T) {
 			t.Errorf("%d records, had %d", len(after), len(before))
 		}
 		for _, rec := range after {
-			var u updateRecord
+			var u records.Update
 			if rec.Kind == kindUpdate && (json.Unmarshal(rec.Data, &u) != nil || u.V1 != nil) {
 				t.Errorf("record %d has what the agent has sent: %s", rec.Seq, rec.Data)
 			}
@@ -177,7 +178,7 @@ func TestFolder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return engine.Record{Kind: kindUpdate, Data: encode(updateRecord{Update: raw})}
+		return engine.Record{Kind: kindUpdate, Data: encode(records.Update{Update: raw})}
 	}
 	var f folder
 	for i, r := range []engine.Record{
@@ -213,14 +214,14 @@ func TestFoldSubagents(t *testing.T) {
 			kind = kindChild
 		}
 		u := encode(&acp.AgentMessageChunk{MessageID: "m", Content: acp.Text(r.text)})
-		if err := f.add(engine.Record{Seq: uint64(i + 1), Kind: kind, Data: encode(updateRecord{Update: u, Child: r.child})}); err != nil {
+		if err := f.add(engine.Record{Seq: uint64(i + 1), Kind: kind, Data: encode(records.Update{Update: u, Child: r.child})}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.close()
 	var got []string
 	for _, g := range f.gaps {
-		child, u, err := decodeChild(g.Left.Data)
+		child, u, err := records.DecodeChild(g.Left.Data)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -142,7 +143,7 @@ func (s *session) takeOver(ctx context.Context) error {
 	if err := s.unsuggest(ctx); err != nil {
 		return err
 	}
-	if s.info.State == stateRunning {
+	if s.info.State == records.StateRunning {
 		return s.endInterrupted(ctx)
 	}
 	return nil
@@ -184,32 +185,32 @@ func (a *attributes) note(u acp.SessionUpdate, raw json.RawMessage) bool {
 
 // endInterrupted ends a turn that died with its owner.
 func (s *session) endInterrupted(ctx context.Context) error {
-	open, state := "", stateIdle
-	var asks []askRecord // that are open
+	open, state := "", records.StateIdle
+	var asks []records.Asked // that are open
 	err := s.g.cfg.Log.Fold(ctx, s.id, 0, func(r engine.Record) error {
 		switch r.Kind {
 		case kindAsk:
-			var a askRecord
+			var a records.Asked
 			err := json.Unmarshal(r.Data, &a)
 			asks = append(asks, a)
 			return err
 		case kindAnswer:
-			var a answerRecord
+			var a records.Decided
 			err := json.Unmarshal(r.Data, &a)
-			asks = slices.DeleteFunc(asks, func(asked askRecord) bool { return asked.ID == a.ID })
+			asks = slices.DeleteFunc(asks, func(asked records.Asked) bool { return asked.ID == a.ID })
 			return err
 		case kindPrompt:
-			p, err := decodePrompt(r.Data)
+			p, err := records.DecodePrompt(r.Data)
 			if err != nil {
 				return err
 			}
 			open = p.ID
 		case kindEnd:
-			end, err := decodeEnd(r.Data)
+			end, err := records.DecodeEnd(r.Data)
 			if err != nil {
 				return err
 			}
-			open, state = "", end.state()
+			open, state = "", end.State()
 		}
 		return nil
 	})
@@ -217,24 +218,24 @@ func (s *session) endInterrupted(ctx context.Context) error {
 		return err
 	}
 	if open != "" { // at once: whoever claims the session next sees that the turn has ended, and says nothing
-		end := endRecord{Prompt: open, Error: "the gateway was restarted in the turn, and the agent has ended with it", Lost: true, Noted: true}
+		end := records.End{Prompt: open, Error: "the gateway was restarted in the turn, and the agent has ended with it", Lost: true, Noted: true}
 		why := "The gateway was restarted."
 		if s.g.cfg.Nodes != nil { // it may be there, with a lease that has lapsed
 			end.Error, why = "the turn was interrupted: the gateway that ran it has ended", "The turn was interrupted."
 		}
-		note := noticeRecord{acp.NoticeSeverityWarning, why,
-			"The gateway that ran the turn has ended. What the agent did last may not be shown, and may not be finished."}
-		var records []engine.Record
+		note := records.Notice{Severity: acp.NoticeSeverityWarning, Title: why,
+			Description: "The gateway that ran the turn has ended. What the agent did last may not be shown, and may not be finished."}
+		var all []engine.Record
 		for _, a := range asks[max(0, len(asks)-maxQuestions):] { // nobody answers these any more
-			r := answerRecord{ID: a.ID, Outcome: outcomeCancelled, Title: clip(a.Title)}
-			records = append(records, engine.Record{Kind: kindAnswer, Data: encode(r)})
+			r := records.Decided{ID: a.ID, Outcome: records.Cancelled, Title: clip(a.Title)}
+			all = append(all, engine.Record{Kind: kindAnswer, Data: encode(r)})
 		}
-		if len(records) > 0 {
-			if _, err := s.log.commitAll(ctx, records...); err != nil {
+		if len(all) > 0 {
+			if _, err := s.log.commitAll(ctx, all...); err != nil {
 				return err
 			}
 		}
-		_, err := s.log.commitState(ctx, end.state(), engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)})
+		_, err := s.log.commitState(ctx, end.State(), engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)})
 		return err
 	}
 	return s.setState(ctx, state)
@@ -242,7 +243,7 @@ func (s *session) endInterrupted(ctx context.Context) error {
 
 // notice says something to everybody who watches.
 func (s *session) notice(ctx context.Context, severity acp.NoticeSeverity, title, description string) error {
-	_, err := s.log.commit(ctx, kindNotice, encode(noticeRecord{severity, title, description}))
+	_, err := s.log.commit(ctx, kindNotice, encode(records.Notice{Severity: severity, Title: title, Description: description}))
 	return err
 }
 
@@ -335,7 +336,7 @@ func (s *session) leave(w *watcher) {
 func (s *session) greeting(context.Context) (greeting, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return greeting{Options: s.known.options, Commands: s.known.commands, Suggested: s.known.suggested, Title: s.known.titleGiven(s.info.Title), Running: s.info.State == stateRunning}, nil
+	return greeting{Options: s.known.options, Commands: s.known.commands, Suggested: s.known.suggested, Title: s.known.titleGiven(s.info.Title), Running: s.info.State == records.StateRunning}, nil
 }
 
 // last implements place.
@@ -499,7 +500,7 @@ func (s *session) runTurn(t *turn) turnEnd {
 	o := s.observe(t)
 	end, err := s.runPrompt(t, o.ctx)
 	if err != nil {
-		o.finish(endRecord{}, err)
+		o.finish(records.End{}, err)
 		return turnEnd{err: err, refused: true}
 	}
 	end.Prompt = string(t.id)
@@ -507,15 +508,15 @@ func (s *session) runTurn(t *turn) turnEnd {
 	var settle func(uint64, error)
 	if b != nil {
 		b.stream.resume() // also if the turn was cancelled before
-		end.stamp = b.stream.stamp(b.stream.turnEnd())
-		settle = b.stream.committed(end.stamp)
+		end.Stamp = b.stream.stamp(b.stream.turnEnd())
+		settle = b.stream.committed(end.Stamp)
 	}
-	seq, err := s.log.commitState(s.ctx, end.state(), engine.Record{Kind: kindEnd, Data: encode(end)})
+	seq, err := s.log.commitState(s.ctx, end.State(), engine.Record{Kind: kindEnd, Data: encode(end)})
 	if err == nil && settle != nil {
 		settle(seq, nil)
 	}
 	o.finish(end, err)
-	outcome := end.outcome(seq)
+	outcome := outcomeOfEnd(&end, seq)
 	if err != nil {
 		outcome.err = err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/skills"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -212,12 +213,12 @@ func textOf(content []acp.ContentBlock) (text string) {
 
 // keepSteered writes down a message that the agent has taken, where it has.
 func (b *backend) keepSteered(ctx context.Context, m *steering) error {
-	p := promptRecord{ID: string(m.id), By: m.by, From: m.from, Content: m.content}
-	raw, err := json.Marshal(p.message(""))
+	p := records.Prompt{ID: string(m.id), By: m.by, From: m.from, Content: m.content}
+	raw, err := json.Marshal(p.Message(""))
 	if err != nil {
 		return fmt.Errorf("a message cannot be encoded: %w", err)
 	}
-	return b.s.log.put(ctx, kindUpdate, encode(updateRecord{Update: raw}), func(seq uint64, err error) {
+	return b.s.log.put(ctx, kindUpdate, encode(records.Update{Update: raw}), func(seq uint64, err error) {
 		if err == nil {
 			m.written <- seq
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // unsuggest withdraws the prompts that an agent has suggested which has ended.
@@ -20,7 +21,7 @@ func (s *session) unsuggest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.log.commit(ctx, kindUpdate, encode(updateRecord{Update: raw})); err != nil {
+	if _, err := s.log.commit(ctx, kindUpdate, encode(records.Update{Update: raw})); err != nil {
 		return err
 	}
 	return s.keep(ctx, func(a *attributes) { a.note(none, raw) })

@@ -12,6 +12,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/translate"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -107,7 +108,7 @@ func beginsAt(r engine.Record, before acp.MessageID) (begins bool, message acp.M
 	default:
 		return false, before
 	}
-	u, err := decodeUpdate(r.Data)
+	u, err := records.DecodeUpdate(r.Data)
 	if err != nil {
 		return false, before
 	}
@@ -189,7 +190,7 @@ func (g *Gateway) recall(ctx context.Context, as *acp.AgentSession, after uint64
 		if r.Kind != kindUpdate && r.Kind != kindChild {
 			return nil
 		}
-		child, u, err := decodeChild(r.Data)
+		child, u, err := records.DecodeChild(r.Data)
 		switch u.(type) {
 		case *acp.ConfigOptionUpdate, *acp.AvailableCommandsUpdate, *acp.SessionInfoUpdate, *acp.UsageUpdate, *acpv2.PromptSuggestionsUpdate:
 			return nil // the client is sent what counts now
@@ -360,7 +361,7 @@ func (d *backdrop) add(r engine.Record) {
 	if r.Kind != kindUpdate || !bytes.Contains(r.Data, []byte(`"plan_`)) && !bytes.Contains(r.Data, []byte(`"usage_update"`)) {
 		return
 	}
-	u, err := decodeUpdate(r.Data)
+	u, err := records.DecodeUpdate(r.Data)
 	if err != nil {
 		return
 	}

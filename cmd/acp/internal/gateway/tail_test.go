@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -71,7 +72,7 @@ func texts(all []sentUpdate) (found []string) {
 // long makes a session with a long log: messages of some pieces each, behind the record that describes it.
 func (r *rig) long(t *testing.T, id string, messages, pieces int) {
 	t.Helper()
-	if _, err := r.log.Create(t.Context(), engine.Session{ID: id, Agent: "test", Cwd: "/project", Owner: "local", State: stateIdle}); err != nil {
+	if _, err := r.log.Create(t.Context(), engine.Session{ID: id, Agent: "test", Cwd: "/project", Owner: "local", State: records.StateIdle}); err != nil {
 		t.Fatal(err)
 	}
 	own, err := r.log.Claim(t.Context(), id, r.lease)
@@ -79,15 +80,15 @@ func (r *rig) long(t *testing.T, id string, messages, pieces int) {
 		t.Fatal(err)
 	}
 	for i := range messages {
-		var records []engine.Record
+		var all []engine.Record
 		for j := range pieces {
 			u, err := json.Marshal(&acp.AgentMessageChunk{MessageID: acp.MessageID(fmt.Sprint("m", i)), Content: acp.Text(fmt.Sprintf("%d.%d", i, j))})
 			if err != nil {
 				t.Fatal(err)
 			}
-			records = append(records, engine.Record{Kind: kindUpdate, Data: encode(updateRecord{Update: u})})
+			all = append(all, engine.Record{Kind: kindUpdate, Data: encode(records.Update{Update: u})})
 		}
-		if _, err := own.Append(t.Context(), records...); err != nil {
+		if _, err := own.Append(t.Context(), all...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -349,7 +350,7 @@ func TestRunsFar(t *testing.T) {
 	add := func(kind engine.Kind, n int) {
 		t.Helper()
 		for range n {
-			if _, err := own.Append(t.Context(), engine.Record{Kind: kind, Data: encode(endRecord{})}); err != nil {
+			if _, err := own.Append(t.Context(), engine.Record{Kind: kind, Data: encode(records.End{})}); err != nil {
 				t.Fatal(err)
 			}
 		}

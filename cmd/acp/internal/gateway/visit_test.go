@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // through sends a prompt through a visit and waits for its end.
@@ -205,7 +206,7 @@ func TestVisitFrom(t *testing.T) {
 	var got []string
 	err := a.log.Read(t.Context(), string(s.ID()), 0, func(r engine.Record) error {
 		if r.Kind == kindPrompt {
-			p, err := decodePrompt(r.Data)
+			p, err := records.DecodePrompt(r.Data)
 			if err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/sleep"
 )
 
@@ -327,7 +328,7 @@ func (w *watcher) endSending() {
 
 // opened asks the client what a record asks, if that is open still.
 func (w *watcher) opened(p place, r engine.Record) {
-	var record askRecord
+	var record records.Asked
 	if err := json.Unmarshal(r.Data, &record); err != nil {
 		w.g.logger(w.id).Error("gateway: a question cannot be read", "record", r.Seq, "error", err)
 		return
@@ -381,7 +382,7 @@ func (w *watcher) owns(id acp.MessageID) *ownTurn {
 
 // first returns a prompt of the client that is not answered, and whose first try is one in the log; or nil. It reports whether
 // the library can begin its turn now.
-func (w *watcher) first(p *promptRecord) (o *ownTurn, begins bool) {
+func (w *watcher) first(p *records.Prompt) (o *ownTurn, begins bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	id := acp.MessageID(p.ID)
@@ -425,10 +426,10 @@ func (w *watcher) arrive(o *ownTurn, id acp.MessageID) {
 
 // turnEnded is called with the end of a prompt of the client itself. Whoever ran the turn answers it, unless that is
 // not known any more where it was sent. It reports whether the library is to say that it has ended.
-func (w *watcher) turnEnded(o *ownTurn, end endRecord, r *engine.Record) bool {
+func (w *watcher) turnEnded(o *ownTurn, end records.End, r *engine.Record) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	outcome := end.outcome(r.Seq)
+	outcome := outcomeOfEnd(&end, r.Seq)
 	if o.lost {
 		o.sent.settle(outcome)
 		o.turn.settle(outcome)
@@ -458,7 +459,7 @@ func (w *watcher) send(r engine.Record) error {
 	switch r.Kind {
 	case kindPrompt:
 		w.running = true
-		p, err := decodePrompt(r.Data)
+		p, err := records.DecodePrompt(r.Data)
 		if err != nil {
 			return err
 		}
@@ -478,7 +479,7 @@ func (w *watcher) send(r engine.Record) error {
 		return w.session.Send(&acp.RunningStateUpdate{})
 	case kindEnd:
 		w.running = false
-		end, err := decodeEnd(r.Data)
+		end, err := records.DecodeEnd(r.Data)
 		if err != nil {
 			return err
 		}
@@ -530,25 +531,25 @@ func (w *watcher) sendCommands(list []acp.AvailableCommand) error {
 func sendRecord(as *acp.AgentSession, principal string, c *children, r engine.Record) error {
 	switch r.Kind {
 	case kindPrompt:
-		p, err := decodePrompt(r.Data)
+		p, err := records.DecodePrompt(r.Data)
 		if err != nil {
 			return err
 		}
-		return as.Send(p.message(principal))
+		return as.Send(p.Message(principal))
 	case kindUpdate:
-		u, err := decodeUpdate(r.Data)
+		u, err := records.DecodeUpdate(r.Data)
 		if err != nil {
 			return err
 		}
 		return as.Send(u)
 	case kindChild:
-		id, u, err := decodeChild(r.Data)
+		id, u, err := records.DecodeChild(r.Data)
 		if err != nil {
 			return err
 		}
 		return c.of(id).Send(u)
 	case kindNotice:
-		var n noticeRecord
+		var n records.Notice
 		if err := json.Unmarshal(r.Data, &n); err != nil {
 			return err
 		}
@@ -557,7 +558,7 @@ func sendRecord(as *acp.AgentSession, principal string, c *children, r engine.Re
 		}
 		return as.Send(lineOf(r.Seq, plainNotice(n.Title, n.Description)))
 	case kindEnd:
-		end, err := decodeEnd(r.Data)
+		end, err := records.DecodeEnd(r.Data)
 		if err != nil {
 			return err
 		}

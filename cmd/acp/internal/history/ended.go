@@ -13,7 +13,16 @@ type End struct {
 	Lost bool   `json:"lost,omitempty"` // what ran it has ended in the middle
 	// Noted says that a notice follows which says so.
 	Noted bool `json:"noted,omitempty"`
+	// Ended says what has ended the turn, if that was told where the turn ran, Stop is the reason then, Said is why it failed in
+	// the words of the agent, and Others how many turns of the session continued.
+	Ended  transcript.EndedBy `json:"ended,omitempty"`
+	Stop   acpv2.StopReason   `json:"stop,omitempty"`
+	Said   string             `json:"said,omitempty"`
+	Others int                `json:"others,omitempty"`
 }
+
+// LastTurn is the Turn of an end that names none.
+const LastTurn = "-"
 
 // serverEnded is why a turn has not ended of which nothing else is known.
 const serverEnded = "the server ended in the middle"
@@ -30,6 +39,11 @@ func EndOf(u *acpv2.IdleStateUpdate) *transcript.TurnEnd {
 		end.Error = u.Error.Message
 	}
 	switch {
+	case said.Ended != "":
+		if end.Error == said.Said {
+			end.Error = ""
+		}
+		end.StopReason, end.By, end.Who, end.Said, end.Others = said.Stop, said.Ended, said.By, said.Said, said.Others
 	case said.By != "":
 		end.By, end.Who = transcript.EndedByUser, said.By
 	case said.Lost && end.Error == "":

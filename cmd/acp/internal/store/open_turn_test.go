@@ -6,17 +6,18 @@ import (
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // TestOpen: a conversation is open from what the user says to the end of the last turn, or until the agent
 // says that it is idle. What was told as history opens nothing.
 func TestOpen(t *testing.T) {
 	update := func(u acpv2.SessionUpdate) Event {
-		data, err := u.AppendJSON(nil)
+		e, err := records.DraftOf(u)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Event{Kind: KindOf(data), Data: data}
+		return e
 	}
 	text := &acpv2.TextContent{Text: "x"}
 	asked := update(&acpv2.UserMessageChunk{MessageID: "1", Content: text})

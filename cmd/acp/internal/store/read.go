@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -104,17 +105,17 @@ func (s *Store) Events(ctx context.Context, id string) iter.Seq2[Event, error] {
 //
 // Permissions that were never answered have no outcome. A turn that was cut off leaves the session as busy as it was then.
 func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) (*transcript.Snapshot, *journal.DamageError, error) {
-	f := newFolder(cfg)
+	f := records.NewFold(cfg)
 	damage, err := abandon(ctx, s, func() (*journal.DamageError, error) {
 		return s.read(ctx, id, func(r *journal.Record) bool {
-			f.apply(r)
+			f.Apply(r)
 			return true
 		})
 	})
 	if err != nil {
 		return nil, nil, wrap("read session", err)
 	}
-	return f.conversation.Snapshot(), damage, nil
+	return f.Conversation.Snapshot(), damage, nil
 }
 
 // state reads what is known of a conversation from its journal.
@@ -161,9 +162,9 @@ func (s *Store) resume(ctx context.Context, id string, o RecordOptions, inTurn f
 	if !validID(id) {
 		return Resumed{}, ErrNotFound
 	}
-	f, st := newFolder(Bounds()), state{Session: Session{Conversation: id}}
+	f, st := records.NewFold(Bounds()), state{Session: Session{Conversation: id}}
 	w, err := s.journals.Own(ctx, id, func(r *journal.Record) error {
-		f.apply(r)
+		f.Apply(r)
 		st.apply(r)
 		return nil
 	})
@@ -173,9 +174,9 @@ func (s *Store) resume(ctx context.Context, id string, o RecordOptions, inTurn f
 	rec := s.Record(st.Session, o)
 	rec.id, rec.session.Conversation, rec.w = id, id, w
 	s.register(rec)
-	r := Resumed{Recorder: rec, Snapshot: f.conversation.Snapshot(), Damage: w.Damage()}
+	r := Resumed{Recorder: rec, Snapshot: f.Conversation.Snapshot(), Damage: w.Damage()}
 	if inTurn(r.Snapshot) {
-		data, err := json.Marshal(TurnEnd{By: string(transcript.EndedByClient)})
+		data, err := json.Marshal(interrupted)
 		if err != nil {
 			return Resumed{}, errors.Join(err, rec.Close())
 		}
@@ -188,9 +189,12 @@ func (s *Store) resume(ctx context.Context, id string, o RecordOptions, inTurn f
 // Interrupted returns a conversation in the state after its program was killed in the middle of its turn.
 func Interrupted(t *transcript.Snapshot) *transcript.Snapshot {
 	c := t.Continue(Bounds())
-	(&TurnEnd{By: string(transcript.EndedByClient)}).Apply(c)
+	interrupted.Apply(c)
 	return c.Snapshot()
 }
+
+// interrupted is the end of a turn whose program was killed.
+var interrupted = &records.End{Ended: transcript.EndedByClient}
 
 // Writing reports whether a running process, which may be this one, is writing a conversation: it has appended to it or
 // resumed it, and has not closed its [Recorder]. Writers are not disturbed. A conversation that does not exist is not being

@@ -386,7 +386,7 @@ func (t *texts) apply(r *journal.Record) {
 	if r.Kind != journal.KindUpdate && r.Kind != journal.KindPrompt || len(r.Data) > maxIndexed {
 		return
 	}
-	key, text, whole, ok := messageOf(r.Data)
+	key, text, whole, ok := messageOf(r)
 	if !ok {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 const (
@@ -25,13 +26,16 @@ const (
 	defaultLimit = 100
 )
 
-// messageOf returns the text that an update adds to a message of the user's or the agent's, or
-// replaces it with.
-func messageOf(data []byte) (key string, text string, whole, ok bool) {
-	if !bytes.Contains(data, []byte(`_message`)) {
+// messageOf returns the text that a record adds to a message of the user's or the agent's, or replaces it with.
+func messageOf(r *journal.Record) (key string, text string, whole, ok bool) {
+	if r.Kind == journal.KindPrompt {
+		p, err := records.DecodePrompt(r.Data)
+		return "user " + p.ID, textOf(p.Content), true, err == nil
+	}
+	if !bytes.Contains(r.Data, []byte(`_message`)) {
 		return "", "", false, false
 	}
-	u, err := acpv2.UnmarshalSessionUpdate(data)
+	u, err := records.DecodeUpdate(r.Data)
 	if err != nil {
 		return "", "", false, false
 	}
@@ -56,11 +60,15 @@ func patchText(p acpv2.Patch[[]acpv2.ContentBlock]) (text string, whole bool) {
 	if p.IsZero() {
 		return "", false
 	}
+	return textOf(p.Or(nil)), true
+}
+
+func textOf(content []acpv2.ContentBlock) string {
 	var b strings.Builder
-	for _, block := range p.Or(nil) {
+	for _, block := range content {
 		b.WriteString(blockText(block))
 	}
-	return b.String(), true
+	return b.String()
 }
 
 func blockText(b acpv2.ContentBlock) string {

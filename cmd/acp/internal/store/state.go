@@ -6,31 +6,16 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
-// attributes are the data of a [journal.KindSession]. Each has everything that is known; the last one counts.
-type attributes struct {
-	Agent    string    `json:"agent,omitempty"`
-	Session  string    `json:"session,omitempty"` // the agent's id
-	Command  []string  `json:"command,omitempty"`
-	Cwd      string    `json:"cwd,omitempty"`
-	Title    string    `json:"title,omitempty"`
-	Protocol int       `json:"protocol,omitempty"`
-	Parent   string    `json:"parent,omitempty"` // a conversation
-	By       string    `json:"by,omitempty"`     // the command that runs it, if not a conversation with a person
-	Created  time.Time `json:"created,omitzero"` // if not the time of this record
-	Updated  time.Time `json:"updated,omitzero"` // before the first event that is kept
-	Turns    int       `json:"turns,omitempty"`  // that ended before the first event that is kept
-}
-
 // attributesOf returns what is kept of a session, within bounds.
-func attributesOf(v Session) attributes {
-	return attributes{
+func attributesOf(v Session) records.Description {
+	return records.Description{
 		Agent: cut(v.Agent, MaxID), Session: cut(v.ID, MaxID), Command: v.Command, Cwd: v.Cwd,
 		Title: cut(strings.ToValidUTF8(v.Title, "\uFFFD"), MaxTitle), Protocol: v.Protocol, Parent: v.Parent, By: cut(v.By, MaxID), Created: v.Created,
 	}
@@ -47,7 +32,7 @@ func cut(s string, max int) string {
 	return s[:max]
 }
 
-// idLetters are the letters of ids of conversations.
+// idLetters are the letters of ids of conversations that a chat has begun.
 const idLetters = "abcdefghijklmnopqrstuvwxyz234567"
 
 // idLength is their length: 80 random bits.
@@ -56,7 +41,13 @@ const idLength = 16
 // newID returns an id for a conversation.
 func newID() string { return strings.ToLower(rand.Text()[:idLength]) }
 
+// gatewayID begins the ids of those that a gateway has begun.
+const gatewayID = "s_"
+
 func validID(id string) bool {
+	if hex, ok := strings.CutPrefix(id, gatewayID); ok {
+		return hex != "" && len(hex) <= 64 && strings.Trim(hex, "0123456789abcdef") == ""
+	}
 	return len(id) == idLength && strings.Trim(id, idLetters) == ""
 }
 
@@ -83,19 +74,9 @@ func (s *state) renamed(now string) {
 
 // The beginnings of updates that say whether a turn runs.
 const (
-	userMessage = `{"sessionUpdate":"user_message",`
-	userChunk   = `{"sessionUpdate":"user_message_chunk",`
-	idleUpdate  = `{"sessionUpdate":"state_update","state":"idle"`
+	userChunk  = `{"sessionUpdate":"user_message_chunk",`
+	idleUpdate = `{"sessionUpdate":"state_update","state":"idle"`
 )
-
-// KindOf returns the kind of the event of an update: [journal.KindPrompt] if it is a message of the user's, and not history
-// that the agent has replayed, which has a mark.
-func KindOf(update []byte) journal.Kind {
-	if bytes.HasPrefix(update, []byte(userMessage)) && !marked(update) {
-		return journal.KindPrompt
-	}
-	return journal.KindUpdate
-}
 
 func marked(update []byte) bool { return bytes.Contains(update, []byte(`"`+ownmeta.Key+`"`)) }
 
@@ -103,15 +84,17 @@ func marked(update []byte) bool { return bytes.Contains(update, []byte(`"`+ownme
 func (s *state) apply(r *journal.Record) {
 	switch r.Kind {
 	case journal.KindSession:
-		var a attributes
+		var a records.Description
 		if json.Unmarshal(r.Data, &a) != nil {
 			return
 		}
 		if s.known && s.ID != a.Session {
 			s.renamed(a.Session)
 		}
-		s.Agent, s.ID, s.Command, s.Cwd, s.Title = a.Agent, a.Session, a.Command, a.Cwd, a.Title
-		s.Protocol, s.Parent, s.By = a.Protocol, a.Parent, a.By
+		s.Agent, s.ID, s.Cwd, s.Title = a.Agent, a.Session, a.Cwd, a.Title
+		if a.State == "" { // a gateway leaves the rest as it is
+			s.Command, s.Protocol, s.Parent, s.By = a.Command, a.Protocol, a.Parent, a.By
+		}
 		if a.Created.IsZero() {
 			a.Created = r.At
 		}
@@ -131,15 +114,15 @@ func (s *state) apply(r *journal.Record) {
 		s.Events, s.Open = 0, false
 	case journal.KindEnd:
 		s.Turns++
-		var t TurnEnd
-		s.Open = json.Unmarshal(r.Data, &t) == nil && t.Others > 0
+		end, err := records.DecodeEnd(r.Data)
+		s.Open = err == nil && end.Others > 0
 	case journal.KindPrompt:
 		s.Open = true
 	case journal.KindUpdate:
-		switch {
-		case bytes.HasPrefix(r.Data, []byte(userChunk)) && !marked(r.Data):
+		switch u, _ := records.RawUpdate(r.Data); {
+		case bytes.HasPrefix(u, []byte(userChunk)) && !marked(u):
 			s.Open = true
-		case bytes.HasPrefix(r.Data, []byte(idleUpdate)):
+		case bytes.HasPrefix(u, []byte(idleUpdate)):
 			s.Open = false
 		}
 	}

@@ -9,7 +9,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -75,26 +74,15 @@ type Session struct {
 
 // An Event is one thing that happened in a session, of these kinds:
 //
-//   - [journal.KindPrompt] is what the user said, and [journal.KindUpdate] any other update, both in the words of version 2;
-//   - [journal.KindAsked] is an [Asked], and [journal.KindDecided] a [Decided];
-//   - [journal.KindEnd] is the end of a turn: a [TurnEnd];
-//   - [journal.KindOutput] is output of a command: an [Output]. What is between it and the preceding output was not kept;
+//   - [journal.KindPrompt] is what the user said: a [records.Prompt];
+//   - [journal.KindUpdate] is any other update: a [records.Update];
+//   - [journal.KindAsked] is a [records.Asked], and [journal.KindDecided] a [records.Decided];
+//   - [journal.KindEnd] is the end of a turn: a [records.End];
+//   - [journal.KindOutput] is output of a command: a [records.Output]. What is between it and the preceding output was not kept;
 //   - [journal.KindReset] begins the conversation again: what precedes it stays in the journal but is no longer part of the
 //     conversation;
 //   - [journal.KindLost] replaces something that could not be kept: a [journal.Lost].
 type Event = journal.Draft
-
-// Asked is the data of a [journal.KindAsked].
-type Asked struct {
-	ID      string          `json:"id"`      // of the question, unique in the conversation
-	Request json.RawMessage `json:"request"` // a session/request_permission of version 2
-}
-
-// Decided is the data of a [journal.KindDecided].
-type Decided struct {
-	ID      string          `json:"id"`      // of the question
-	Outcome json.RawMessage `json:"outcome"` // an outcome of version 2
-}
 
 // A Query selects sessions.
 type Query struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/gateway"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/jsonrpc"
@@ -63,7 +64,7 @@ func (o *Options) runAt(ctx context.Context) error {
 // history, what it sends to a client that loads the session.
 func (o *Options) readAt(ctx context.Context, h *backend.Host, found at.Session) (about store.Session, read *transcript.Snapshot, err error) {
 	if c := h.Conn(); c.Version() > 1 {
-		said, damaged := transcript.New(store.Bounds()), false
+		said, damaged := records.NewFold(store.Bounds()), false
 		page := pages(ctx, c)
 		err := gateway.Past(found.ID, func(r *gateway.HistoryRequest) (*gateway.HistoryAnswer, error) {
 			res, err := page(r)
@@ -76,12 +77,12 @@ func (o *Options) readAt(ctx context.Context, h *backend.Host, found at.Session)
 		if err == nil { // but for the usage, which the history does not have
 			if s, _, err := h.Restore(ctx, found.ID); err == nil {
 				if u := s.Snapshot().Session().Update(transcript.FieldUsage); u != nil {
-					said.Apply(u)
+					said.Conversation.Apply(u)
 				}
 			}
 		}
 		if !errors.Is(err, jsonrpc.ErrMethodNotFound) {
-			return o.storedAt(found, ""), said.Snapshot(), at.Refusal(err)
+			return o.storedAt(found, ""), said.Conversation.Snapshot(), at.Refusal(err)
 		}
 	}
 	s, how, err := h.Restore(ctx, found.ID)

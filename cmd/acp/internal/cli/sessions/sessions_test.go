@@ -383,12 +383,12 @@ func TestInterrupted(t *testing.T) {
 	b := newBench(t)
 	b.put("alpha", "done", "Done", time.Hour)
 	rec := b.store().Record(store.Session{Key: store.Key{Agent: "alpha", ID: "s1"}, Title: "Cut off"}, store.RecordOptions{})
-	for _, u := range []string{
-		`{"sessionUpdate":"user_message","messageId":"1","content":[{"type":"text","text":"go"}]}`,
-		`{"sessionUpdate":"state_update","state":"running"}`,
-		`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"Build","status":"in_progress"}`,
+	for _, e := range []store.Event{
+		{Kind: journal.KindPrompt, Data: []byte(`{"id":"1","content":{"prompt":[{"type":"text","text":"go"}]}}`)},
+		{Kind: journal.KindUpdate, Data: []byte(`{"update":{"sessionUpdate":"state_update","state":"running"}}`)},
+		{Kind: journal.KindUpdate, Data: []byte(`{"update":{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"Build","status":"in_progress"}}`)},
 	} {
-		rec.Append(store.Event{Kind: store.KindOf([]byte(u)), Data: json.RawMessage(u)})
+		rec.Append(e)
 	}
 	for _, interrupted := range []bool{false, true} {
 		if interrupted { // the system takes the lock from a process that is killed

@@ -1,4 +1,4 @@
-package store
+package records
 
 import (
 	"slices"
@@ -11,10 +11,10 @@ import (
 // TestInterruptedTwice: the end of a turn that several processes have found interrupted at the same time
 // is there once; ends that say more, and those of other turns, are all there.
 func TestInterruptedTwice(t *testing.T) {
-	gone := TurnEnd{By: string(transcript.EndedByClient)}
-	timeout := TurnEnd{By: string(transcript.EndedByTimeout)}
+	gone := &End{Ended: transcript.EndedByClient}
+	timeout := &End{Ended: transcript.EndedByTimeout}
 	for name, tt := range map[string]struct {
-		ends []any // TurnEnd, or the text of a prompt
+		ends []any // *End, or the text of a prompt
 		want int
 	}{
 		"once":              {[]any{"a", gone}, 1},
@@ -25,12 +25,12 @@ func TestInterruptedTwice(t *testing.T) {
 		"before another":    {[]any{"a", gone, timeout}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := transcript.New(Bounds())
+			c := transcript.New(transcript.Config{})
 			for _, x := range tt.ends {
 				switch x := x.(type) {
 				case string:
 					c.Apply(&acpv2.UserMessage{MessageID: acpv2.MessageID(x), Content: acpv2.Set([]acpv2.ContentBlock{acpv2.Text(x)})})
-				case TurnEnd:
+				case *End:
 					x.Apply(c)
 				}
 			}

@@ -1,0 +1,437 @@
+// Package records has what the records of a conversation say: the data of each kind of [journal.Record] that more than one part
+// of the program reads. A gateway, a chat and a list read the same records, whoever has written them.
+//
+// The decoders also take what earlier versions of chat have written, which had the updates of the protocol as they are.
+package records
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	codec "github.com/goacp/acp/internal/wire"
+	"github.com/goacp/acp/jsonrpc"
+	"github.com/goacp/acp/transcript"
+)
+
+// A Stamp says which event of an agent that outlives its owner a record is about, and up to which one all have reached the log.
+type Stamp struct {
+	Event  uint64 `json:"e,omitempty"`
+	Marked uint64 `json:"w,omitempty"`
+}
+
+// A Prompt is the data of a [journal.KindPrompt]: what a user said, as a turn begins.
+type Prompt struct {
+	ID string `json:"id"`           // of the prompt as a message
+	By string `json:"by,omitempty"` // its principal; "" in a conversation that one person holds
+	// From is what others see of that, if it is something else, and Rank what the client was in the session.
+	From string `json:"from,omitempty"`
+	Rank string `json:"rank,omitempty"`
+	// Operation is the client's name for it, or "".
+	Operation string               `json:"op,omitempty"`
+	Content   []acpv2.ContentBlock `json:"-"`
+	Raw       json.RawMessage      `json:"content"` // a prompt request of version 2 with Content
+	// Meta is the metadata of the message, if the agent has sent it.
+	Meta json.RawMessage `json:"meta,omitempty"`
+}
+
+// Encode returns the data, with Raw made of Content.
+func (p *Prompt) Encode() (data []byte, err error) {
+	if p.Raw, err = RawPrompt(p.Content); err != nil {
+		return nil, err
+	}
+	return json.Marshal(p)
+}
+
+// RawPrompt returns what a prompt says as [Prompt.Raw] has it.
+func RawPrompt(content []acpv2.ContentBlock) (json.RawMessage, error) {
+	return json.Marshal(acpv2.PromptRequest{Prompt: content})
+}
+
+// DecodePrompt reads the data of a prompt.
+func DecodePrompt(data []byte) (p Prompt, err error) {
+	if isUpdate(data) {
+		u, err := acpv2.UnmarshalSessionUpdate(data)
+		if err != nil {
+			return p, err
+		}
+		m, ok := u.(*acpv2.UserMessage)
+		if !ok {
+			return p, fmt.Errorf("a prompt is a %T", u)
+		}
+		p = Prompt{ID: string(m.MessageID), Meta: m.Meta}
+		p.Content, _ = m.Content.Get()
+		p.Raw, err = RawPrompt(p.Content)
+		return p, err
+	}
+	if err = json.Unmarshal(data, &p); err != nil {
+		return p, err
+	}
+	var req acpv2.PromptRequest
+	if err = json.Unmarshal(p.Raw, &req); err != nil {
+		return p, err
+	}
+	p.Content = req.Prompt
+	return p, nil
+}
+
+// Message returns the prompt as the clients of a principal see it, but for the one that has sent it.
+func (p *Prompt) Message(principal string) *acpv2.UserMessage {
+	m := &acpv2.UserMessage{MessageID: acpv2.MessageID(p.ID), Content: acpv2.Set(p.Content), Meta: p.Meta}
+	said := map[string]string{}
+	if name := p.Author(); name != "" {
+		said["author"] = name
+	}
+	if p.Operation != "" && p.By == principal { // by which a client knows its own after the connection was broken
+		said["operationId"] = p.Operation
+	}
+	if len(said) > 0 {
+		m.Meta = ownmeta.Of(said)
+	}
+	return m
+}
+
+// Author returns who has sent a prompt, as others see it, or "".
+func (p *Prompt) Author() string { return cmp.Or(p.From, p.By) }
+
+// An Update is the data of a [journal.KindUpdate], and of a [journal.KindChild].
+type Update struct {
+	Update json.RawMessage `json:"update"`       // of version 2
+	V1     json.RawMessage `json:"v1,omitempty"` // as an agent of version 1 has sent it
+	// Child is the session of the subagent that it is about, or "".
+	Child acpv2.SessionID `json:"child,omitempty"`
+	Stamp
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (u *Update) UnmarshalJSON(data []byte) error {
+	type plain Update
+	if isUpdate(data) {
+		*u = Update{Update: bytes.Clone(data)}
+		return nil
+	}
+	return json.Unmarshal(data, (*plain)(u))
+}
+
+// OfUpdate returns the data of an update that is JSON.
+func OfUpdate(update []byte) []byte {
+	data := make([]byte, 0, len(updateKey)+len(update)+1)
+	return append(append(append(data, updateKey...), update...), '}')
+}
+
+// The beginnings of data that is an update as the protocol has it, and of what has one as its first member.
+const (
+	updateType = `{"sessionUpdate":`
+	updateKey  = `{"update":`
+)
+
+func isUpdate(data []byte) bool { return bytes.HasPrefix(data, []byte(updateType)) }
+
+// RawUpdate returns the update of a record as it is stored.
+func RawUpdate(data []byte) (json.RawMessage, error) {
+	if isUpdate(data) {
+		return data, nil
+	}
+	var d codec.Decoder
+	d.Reset(data, false)
+	if key, ok := d.FirstKey(); ok && string(key) == "update" { // as it is written; the rest is not looked at
+		if raw := d.Raw(); raw != nil {
+			return raw, nil
+		}
+	}
+	var r Update
+	err := json.Unmarshal(data, &r)
+	return r.Update, err
+}
+
+// DecodeUpdate reads the data of an update.
+func DecodeUpdate(data []byte) (acpv2.SessionUpdate, error) {
+	raw, err := RawUpdate(data)
+	if err != nil {
+		return nil, err
+	}
+	return acpv2.UnmarshalSessionUpdate(raw)
+}
+
+// DecodeChild reads an update of the session of a subagent.
+func DecodeChild(data []byte) (id acpv2.SessionID, u acpv2.SessionUpdate, err error) {
+	var r Update
+	if err = json.Unmarshal(data, &r); err == nil {
+		u, err = acpv2.UnmarshalSessionUpdate(r.Update)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("what a subagent does: %w", err)
+	}
+	return r.Child, u, nil
+}
+
+// A Notice is the data of a [journal.KindNotice]: something that people should know.
+type Notice struct {
+	Severity    acpv2.NoticeSeverity `json:"severity"`
+	Title       string               `json:"title"`
+	Description string               `json:"description,omitempty"`
+}
+
+// Update returns the notice as clients see it.
+func (n *Notice) Update() *acpv2.Notice {
+	return &acpv2.Notice{Severity: n.Severity, Title: n.Title, Description: n.Description}
+}
+
+// An Output is the data of a [journal.KindOutput]: part of the output of a command.
+type Output struct {
+	TerminalID string `json:"terminalId"`
+	At         uint64 `json:"at"`   // place of the first byte in the whole output
+	Data       []byte `json:"data"` // in base64
+}
+
+// An End is the data of a [journal.KindEnd].
+type End struct {
+	Prompt string           `json:"prompt"` // the id of its prompt, or "" if that is the last one
+	Stop   acpv2.StopReason `json:"stop,omitempty"`
+	Error  string           `json:"error,omitempty"` // why the turn failed, in the words of the program
+	By     string           `json:"by,omitempty"`    // who has stopped it, as others see it
+	Lost   bool             `json:"lost,omitempty"`  // the agent or its owner died in the turn
+	Noted  bool             `json:"noted,omitempty"` // a notice follows that says so
+	// Ended says what has ended the turn, if its owner has told that, Said is why it failed in the words of the agent, and
+	// Others how many turns of the session continue.
+	Ended  transcript.EndedBy `json:"ended,omitempty"`
+	Said   string             `json:"said,omitempty"`
+	Others int                `json:"others,omitempty"`
+
+	Meta json.RawMessage `json:"meta,omitempty"` // what the agent says of the turn in metadata
+	Stamp
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (e *End) UnmarshalJSON(data []byte) error {
+	type plain End
+	is := struct {
+		Prompt *string `json:"prompt"`
+		*plain
+		// As chat had them.
+		StopReason acpv2.StopReason `json:"stopReason"`
+		Who        string           `json:"who"`
+	}{plain: (*plain)(e)}
+	if err := json.Unmarshal(data, &is); err != nil {
+		return err
+	}
+	if is.Prompt != nil {
+		e.Prompt = *is.Prompt
+		return nil
+	}
+	e.Stop, e.Ended, e.By = is.StopReason, transcript.EndedBy(e.By), is.Who
+	return nil
+}
+
+// DecodeEnd reads the data of the end of a turn.
+func DecodeEnd(data []byte) (e End, err error) {
+	err = json.Unmarshal(data, &e)
+	return e, err
+}
+
+// EndOf returns the record of how a turn has ended that has no number: it is the last one.
+func EndOf(t *transcript.TurnEnd) End {
+	return End{Stop: t.StopReason, Ended: cmp.Or(t.By, transcript.EndedByAgent), By: t.Who, Said: t.Said, Error: t.Error, Others: t.Others}
+}
+
+// State returns the state of a session whose last turn has ended so.
+func (e *End) State() string {
+	switch {
+	case e.Others > 0:
+		return StateRunning
+	case e.Error != "" || e.Said != "":
+		return StateFailed
+	case (e.Stop == acpv2.StopReasonEndTurn || e.Stop == "") && (e.Ended == "" || e.Ended == transcript.EndedByAgent):
+		return StateIdle
+	}
+	return StateStopped
+}
+
+// The states of a session.
+const (
+	StateIdle    = "idle"
+	StateRunning = "running" // a turn runs, or ran when its process died
+	StateFailed  = "failed"  // the last turn did
+	StateStopped = "stopped" // the last turn was cancelled, or its agent did not come to the end
+)
+
+// Update returns the end as clients of version 2 are sent it.
+func (e *End) Update() *acpv2.IdleStateUpdate {
+	said := history.End{Turn: cmp.Or(e.Prompt, history.LastTurn), By: e.By, Lost: e.Lost, Noted: e.Noted}
+	if e.Ended != "" {
+		said.Ended, said.Stop, said.Said, said.Others = e.Ended, e.Stop, e.Said, e.Others
+	}
+	u := &acpv2.IdleStateUpdate{StopReason: e.Stop, Meta: ownmeta.Of(said)}
+	if text := cmp.Or(e.Error, e.Said); text != "" {
+		u.StopReason, u.Error = acpv2.StopReasonError, &acpv2.Error{Code: jsonrpc.CodeInternalError, Message: text}
+	}
+	return u
+}
+
+// An Asked is the data of a [journal.KindAsked]: the agent asks.
+type Asked struct {
+	ID    string          `json:"id"` // of the question, unique in the session
+	Title string          `json:"title,omitempty"`
+	Raw   json.RawMessage `json:"raw,omitempty"` // the request of an agent that outlives its owner
+	// Request is a session/request_permission of version 2, if what was asked is shown apart from its tool call.
+	Request json.RawMessage `json:"request,omitempty"`
+	Stamp
+}
+
+// Permission returns the request, or nil if there is none.
+func (a *Asked) Permission() *acpv2.RequestPermissionRequest {
+	req := new(acpv2.RequestPermissionRequest)
+	if len(a.Request) == 0 || json.Unmarshal(a.Request, req) != nil {
+		return nil
+	}
+	return req
+}
+
+// A Decided is the data of a [journal.KindDecided], the decision on a question, and of a [journal.KindLate].
+type Decided struct {
+	ID      string  `json:"id"`
+	By      string  `json:"by,omitempty"`
+	Outcome Outcome `json:"outcome"` // the option, "cancelled", "accepted" and the like
+	// Title is that of the question, Name that of the option, From what others see of By, and Key the client that
+	// has answered. They are for people who look on.
+	Title string `json:"title,omitempty"`
+	Name  string `json:"name,omitempty"`
+	From  string `json:"from,omitempty"`
+	Key   string `json:"key,omitempty"`
+	// Call is the tool call that was asked about, and Child the session of the subagent it belongs to, or "". Kind is
+	// that of the option, and Rule says that a rule has answered. Detail is what would be done, if there is no call.
+	Call   acpv2.ToolCallID           `json:"call,omitempty"`
+	Child  acpv2.SessionID            `json:"child,omitempty"`
+	Kind   acpv2.PermissionOptionKind `json:"kind,omitempty"`
+	Rule   bool                       `json:"rule,omitempty"`
+	Detail string                     `json:"detail,omitempty"`
+	// Content is what was entered in a form, if the agent outlives its owner: the next one may have to tell it.
+	Content map[string]json.RawMessage `json:"content,omitempty"`
+}
+
+// An Outcome is what was decided: the ID of an option, or one of these.
+type Outcome string
+
+// Outcomes that are no options.
+const (
+	Cancelled Outcome = "cancelled"
+	Accepted  Outcome = "accepted" // a form
+	Declined  Outcome = "declined"
+)
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (o *Outcome) UnmarshalJSON(data []byte) error {
+	if len(data) == 0 || data[0] != '{' {
+		return json.Unmarshal(data, (*string)(o))
+	}
+	was, err := acpv2.UnmarshalRequestPermissionOutcome(data)
+	*o = OutcomeOf(was)
+	return err
+}
+
+// OutcomeOf returns an outcome of the protocol. One that it does not know is [Cancelled].
+func OutcomeOf(o acpv2.RequestPermissionOutcome) Outcome {
+	if s, ok := o.(*acpv2.SelectedPermissionOutcome); ok {
+		return Outcome(s.OptionID)
+	}
+	return Cancelled
+}
+
+// permission returns the outcome of a permission in the words of the protocol.
+func (o Outcome) permission(req *acpv2.RequestPermissionRequest) acpv2.RequestPermissionOutcome {
+	for _, option := range req.Options {
+		if string(option.OptionID) == string(o) {
+			return &acpv2.SelectedPermissionOutcome{OptionID: option.OptionID}
+		}
+	}
+	return &acpv2.CancelledPermissionOutcome{}
+}
+
+// DecidedOf returns the decision on a permission.
+func DecidedOf(id string, req *acpv2.RequestPermissionRequest, o Outcome) Decided {
+	d := Decided{ID: id, Outcome: o, Title: req.Title}
+	for _, option := range req.Options {
+		if string(option.OptionID) == string(o) {
+			d.Name, d.Kind = option.Name, option.Kind
+			break
+		}
+	}
+	switch subject := req.Subject.(type) {
+	case *acpv2.ToolCallPermissionSubject:
+		d.Call = subject.ToolCall.ToolCallID
+	case *acpv2.CommandPermissionSubject:
+		d.Call, d.Detail = subject.ToolCallID, "$ "+subject.Command
+	}
+	return d
+}
+
+// Decision returns how a question was decided, as clients see it. r is the record.
+func (d *Decided) Decision(r *journal.Record) *history.Decision {
+	return &history.Decision{
+		Ask: d.ID, Title: d.Title, By: d.From, Rule: d.Rule, Name: d.Name, Kind: d.Kind, Outcome: string(d.Outcome), Time: r.At.UTC(),
+	}
+}
+
+// Update returns how a permission was decided as an update: of the tool call that it was about or, if it was about none, a
+// notice that says what would be done. It returns nil for a question of which only the words are known, such as a form.
+func (d *Decided) Update(r *journal.Record) acpv2.SessionUpdate {
+	said := d.Decision(r)
+	if d.Call == "" {
+		if d.Detail == "" {
+			return nil
+		}
+		return &acpv2.Notice{Severity: acpv2.NoticeSeverityInfo, Title: d.Title + ": " + said.Words(), Description: d.Detail, Meta: said.Meta()}
+	}
+	u := &acpv2.ToolCallUpdate{ToolCallID: d.Call, Meta: said.Meta()}
+	if said.Rejects() {
+		u.Status = acpv2.Set(acpv2.ToolCallStatusCancelled) // it does not wait any more; the agent may say more of it
+	}
+	return u
+}
+
+// DraftOf returns the draft of an update: a [journal.KindPrompt] if it is what the user said, and a [journal.KindUpdate]
+// otherwise, as it is for history that the agent has replayed, which has a mark.
+func DraftOf(u acpv2.SessionUpdate) (d journal.Draft, err error) {
+	if m, ok := u.(*acpv2.UserMessage); ok && m.Unknown == nil && !bytes.Contains(m.Meta, []byte(`"`+ownmeta.Key+`"`)) {
+		if content, ok := m.Content.Get(); ok {
+			p := Prompt{ID: string(m.MessageID), Content: content, Meta: m.Meta}
+			d.Kind = journal.KindPrompt
+			d.Data, err = p.Encode()
+			return d, err
+		}
+	}
+	data, err := u.AppendJSON([]byte(updateKey))
+	if err != nil {
+		return d, err
+	}
+	return journal.Draft{Kind: journal.KindUpdate, Data: append(data, '}')}, nil
+}
+
+// A Description is the data of a [journal.KindSession]: what is known of a session apart from what was said. The last one counts.
+type Description struct {
+	Agent    string    `json:"agent,omitempty"`
+	Session  string    `json:"session,omitempty"` // the agent's id
+	Command  []string  `json:"command,omitempty"`
+	Cwd      string    `json:"cwd,omitempty"`
+	Title    string    `json:"title,omitempty"`
+	Protocol int       `json:"protocol,omitempty"`
+	Parent   string    `json:"parent,omitempty"` // the conversation that this one, of a subagent, is part of
+	By       string    `json:"by,omitempty"`     // the command that runs it, if not a conversation with a person
+	Created  time.Time `json:"created,omitzero"` // if not the time of this record
+	Updated  time.Time `json:"updated,omitzero"` // if not the time of the last record
+	Turns    int       `json:"turns,omitempty"`  // that ended before the first event that is kept
+
+	// What a gateway knows. A description without a State is of a chat, which leaves all this as it is; that of a gateway
+	// leaves Command, Protocol, Parent and By as they are.
+	State string `json:"state,omitempty"`
+	Owner string `json:"owner,omitempty"`
+	From  string `json:"from,omitempty"` // the session that it was forked from
+	// Attributes are those that have changed; null removes one.
+	Attributes map[string]json.RawMessage `json:"attributes,omitempty"`
+}
