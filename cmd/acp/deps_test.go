@@ -66,7 +66,7 @@ var layers = map[string][]string{
 	"cli/trace":              {"app", "exitcode", "record/file", "record/frame", "record/hop", "record/page", "record/summary", "roster", "safetext", "store", "ui/export"},
 	"cli/version":            {"app"},
 	"config":                 {"exitcode", "filelock", "shellline"},
-	"engine":                 {"journal", "journal/file"},
+	"engine":                 {"journal", "journal/file", "records"},
 	"engine/enginetest":      {"engine", "journal"},
 	"engine/postgres/pgtest": {},
 	"engine/postgres":        {"engine", "engine/sqlite", "engine/sqlstore"},

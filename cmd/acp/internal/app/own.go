@@ -25,6 +25,20 @@ func (a *App) FindOwn(ctx context.Context) (s own.Server, ok bool, err error) {
 	return own.Find(ctx, cfg.Dirs.State)
 }
 
+// InOwn reports whether a conversation is open in the user's own gateway, so that whoever continues it does so there.
+func (a *App) InOwn(ctx context.Context, conversation string) (bool, error) {
+	kept, err := a.Store(ctx)
+	if err != nil || kept == nil {
+		return false, err
+	}
+	who, open, err := kept.Owner(ctx, conversation)
+	if err != nil || !open {
+		return false, ctx.Err() // where it is not known, continuing it says why
+	}
+	s, ok, err := a.FindOwn(ctx)
+	return ok && who == own.Who(s.PID), err
+}
+
 // runningOwn returns the way to the user's own gateway, which must run.
 func (a *App) runningOwn() (roster.Agent, error) {
 	s, ok, err := a.FindOwn(context.Background())

@@ -25,6 +25,10 @@ type Options struct {
 	// Notice is called with what a person should know, in one line: that sessions of an earlier version were taken over, or that
 	// a session is written again that could not be. Nil means that nobody is notified.
 	Notice func(text string)
+	// Journals is the directory of the journals, where they are in files; "" means a directory of the engine's own.
+	Journals string
+	// Owner is who has the sessions of [Files] that name no owner: those that a chat has begun.
+	Owner string
 	// Says returns what a record says about its session. Nil means that no record does.
 	Says func(*Record) Said
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/journal/file"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // An Index is a [Database] whose rows are made of the records of journals in files. It can be deleted when nobody uses it: it is
@@ -28,8 +30,9 @@ type Index interface {
 	Put(ctx context.Context, s Session, shares []Share, size int64) error
 	// PutSize notes the size of the journal that is in the index, unless the one that it has is another one than was.
 	PutSize(ctx context.Context, id string, was, size int64) error
-	// Sizes returns the sizes of the journals that are in the index; those that are not known are negative.
+	// Sizes returns the sizes of the journals that are in the index, and Size that of one; those that are not known are negative.
 	Sizes(ctx context.Context) (map[string]int64, error)
+	Size(ctx context.Context, id string) (int64, error)
 }
 
 // Files returns an engine on the journals in a directory. db is an index of them, and w the witness. It closes both when it is
@@ -40,7 +43,7 @@ func Files(ctx context.Context, dir, who string, db Index, w Witness, o Options)
 
 func onDisk(ctx context.Context, d file.Disk, dir, who string, db Index, w Witness, o Options) (*Engine, error) {
 	e := newEngine(db, w, o)
-	e.files = &files{dir: dir, db: db, alarm: e.o.Alarm}
+	e.files = &files{dir: dir, who: who, db: db, owner: e.o.Owner, alarm: e.o.Alarm, unlisted: map[string]unlisted{}, read: map[string]time.Time{}}
 	e.journals = file.Open(dir, file.Options{Options: e.options(), Who: who, Disk: d})
 	if err := e.refresh(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("read the sessions in %s: %w", dir, err), e.Close())
@@ -51,8 +54,16 @@ func onDisk(ctx context.Context, d file.Disk, dir, who string, db Index, w Witne
 // files is what an engine knows whose rows are made of records.
 type files struct {
 	dir   string
+	who   string // what this process says of itself where it owns a journal
 	db    Index
+	owner string // of sessions that name none
 	alarm func(session string, err error)
+
+	scanning sync.Mutex // held while the index is made of journals, and what follows is used
+	scanned  time.Time  // when that was done for all of them
+	failing  bool       // the last time it was not possible
+	unlisted map[string]unlisted
+	read     map[string]time.Time // when a journal was read that somebody else owns
 
 	mu      sync.Mutex
 	current *Lease // the last one
@@ -67,61 +78,6 @@ func (x *files) lease(node string) *Lease {
 	}
 	x.current = &Lease{node: node, over: make(chan struct{})}
 	return x.current
-}
-
-// refresh brings the index up to date. What somebody else owns is up to them.
-func (e *Engine) refresh(ctx context.Context) error {
-	had, err := e.files.db.Sizes(ctx) // first, so that no journal is missed that somebody makes meanwhile
-	if err != nil {
-		return err
-	}
-	sizes := map[string]int64{}
-	if err := e.journals.List(ctx, func(id string, size int64) bool { sizes[id] = size; return true }); err != nil {
-		return err
-	}
-	for id := range had {
-		if _, there := sizes[id]; !there {
-			if _, err := e.db.DeleteSession(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
-				return err
-			}
-		}
-	}
-	for id, size := range sizes {
-		was, there := had[id]
-		if there && was == size {
-			continue
-		}
-		if _, owned, err := e.journals.Owner(ctx, id); there && (owned || err != nil) {
-			continue
-		}
-		f := newFold(id, e.o.Says)
-		err := e.Read(ctx, id, 0, func(r Record) error { return f.apply(&r) })
-		if damage := (*DamageError)(nil); errors.As(err, &damage) {
-			f, err = e.mended(ctx, damage)
-		} else if err == nil && f.s.Head.Seq > 0 { // the witness may not know one that was restored, or taken over
-			e.marks.note(id, f.s.Head)
-		}
-		if err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			if !errors.Is(err, ErrNotFound) { // deleted meanwhile
-				e.o.Alarm(id, err) // of a later version
-			}
-			continue
-		}
-		if f.s.Created.IsZero() {
-			continue // nothing can be read, which was said, or nothing is there yet
-		}
-		s, shares, err := e.files.made(f)
-		if err != nil {
-			return err
-		}
-		if err := e.files.db.Put(ctx, s, shares, size); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // mended folds the readable records of a damaged session. If the index knows the session, mended starts from its row, which
@@ -190,25 +146,10 @@ func (e *Engine) usage(ctx context.Context, owner string) (u Usage, err error) {
 	}
 }
 
-// A description is the data of a [journal.KindSession] of the engine.
-type description struct {
-	Agent        string    `json:"agent,omitempty"`
-	AgentSession string    `json:"session,omitempty"`
-	Cwd          string    `json:"cwd,omitempty"`
-	Title        string    `json:"title,omitempty"`
-	Owner        string    `json:"owner,omitempty"`
-	State        string    `json:"state,omitempty"`
-	Parent       string    `json:"parent,omitempty"`
-	Created      time.Time `json:"created,omitzero"`
-	Updated      time.Time `json:"updated,omitzero"`
-	// Attributes are those that have changed; null removes one. The rest of what is known is written anew each time.
-	Attributes map[string]json.RawMessage `json:"attributes,omitempty"`
-}
-
 // descriptionOf returns the description of a session whose attributes have not changed.
-func descriptionOf(s Session) description {
-	return description{
-		Agent: s.Agent, AgentSession: s.AgentSession, Cwd: s.Cwd, Title: s.Title, Owner: s.Owner, State: s.State, Parent: s.Parent,
+func descriptionOf(s Session) records.Description {
+	return records.Description{
+		Agent: s.Agent, Session: s.AgentSession, Cwd: s.Cwd, Title: s.Title, Owner: s.Owner, State: &s.State, From: s.Parent,
 		Created: s.Created, Updated: s.Updated,
 	}
 }
@@ -287,6 +228,7 @@ type fold struct {
 	attributes map[string]json.RawMessage
 	shares     map[string]string // roles by users
 	says       func(*Record) Said
+	parent     string // what the session is part of, if it is that of a subagent
 }
 
 func newFold(id string, says func(*Record) Said) *fold {
@@ -308,13 +250,21 @@ func (f *fold) apply(r *Record) error {
 		said.applyTo(f.shares)
 		return nil
 	}
-	var d description
-	if json.Unmarshal(r.Data, &d) != nil || d.Created.IsZero() { // the journal's own
+	var d records.Description
+	if json.Unmarshal(r.Data, &d) != nil || d.Agent == "" && d.Created.IsZero() { // the journal's own
 		return nil
 	}
 	s := &f.s
-	s.Agent, s.AgentSession, s.Cwd, s.Title, s.Owner, s.State, s.Parent = d.Agent, d.AgentSession, d.Cwd, d.Title, d.Owner, d.State, d.Parent
-	s.Created, s.Updated = storable(d.Created, at), storable(d.Updated, at)
+	s.Agent, s.AgentSession, s.Cwd, s.Title = d.Agent, d.Session, d.Cwd, d.Title
+	if !d.Created.IsZero() {
+		s.Created = storable(d.Created, at)
+	}
+	switch {
+	case d.State != nil:
+		s.State, s.Owner, s.Parent, s.Updated = *d.State, d.Owner, cmp.Or(d.From, d.Parent), storable(d.Updated, at)
+	case s.State == "": // a chat's, which leaves all that as it is
+		s.State, f.parent = records.StateIdle, d.Parent
+	}
 	for name, v := range d.Attributes {
 		if string(v) == "null" {
 			delete(f.attributes, name)
@@ -342,6 +292,7 @@ func (x *files) made(f *fold) (s Session, shares []Share, err error) {
 		x.alarm(f.s.ID, fmt.Errorf("its agent cannot be reached any more: %w", err))
 	}
 	s = f.s
+	s.Owner = cmp.Or(s.Owner, x.owner)
 	if len(f.attributes) > 0 {
 		if s.Attributes, err = json.Marshal(f.attributes); err != nil {
 			return Session{}, nil, err

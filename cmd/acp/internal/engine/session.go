@@ -94,6 +94,9 @@ func (e *Engine) Create(ctx context.Context, s Session) (Session, error) {
 
 // Session returns a session. It fails with [ErrNotFound] or [ErrDeleted].
 func (e *Engine) Session(ctx context.Context, id string) (Session, error) {
+	if err := e.written(ctx, id); err != nil {
+		return Session{}, err
+	}
 	s, err := e.db.Session(ctx, id)
 	if err != nil {
 		return Session{}, fmt.Errorf("session %q: %w", id, err)
@@ -203,6 +206,9 @@ func (e *Engine) List(ctx context.Context, q Query) (Page, error) {
 		n = 100
 	}
 	n = min(n, 500)
+	if err := e.fresh(ctx); err != nil {
+		return Page{}, err
+	}
 	all, err := e.db.ListSessions(ctx, q, after, n+1)
 	if err != nil {
 		return Page{}, fmt.Errorf("list sessions: %w", err)
@@ -245,6 +251,11 @@ func decodeCursor(s string) (Position, error) {
 func (e *Engine) Delete(ctx context.Context, id string) (owner string, err error) {
 	there := false
 	if e.files != nil {
+		for _, part := range e.files.partsOf(id) {
+			if err := e.journals.Delete(ctx, part); err != nil && !errors.Is(err, ErrNotFound) {
+				return "", fmt.Errorf("delete session %q, the part %q: %w", id, part, known(err))
+			}
+		}
 		err := e.journals.Delete(ctx, id)
 		if there = err == nil; err != nil && !errors.Is(err, ErrNotFound) {
 			return "", fmt.Errorf("delete session %q: %w", id, known(err))

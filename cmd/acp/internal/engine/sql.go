@@ -83,7 +83,7 @@ func (b *backend) Scan(ctx context.Context, id string, after uint64, at int64, y
 		return err
 	}
 	after = min(after, st.Seq)
-	r := records{ctx: ctx, db: b.db, st: st}
+	r := reading{ctx: ctx, db: b.db, st: st}
 	if at == 0 && after > 1 { // the first record, and then those from the position on
 		r.from, r.n = 1, 1
 		first, err := r.next()
@@ -119,8 +119,8 @@ func (b *backend) Scan(ctx context.Context, id string, after uint64, at int64, y
 	return nil
 }
 
-// records are what is read of a session.
-type records struct {
+// A reading is what is read of a session.
+type reading struct {
 	ctx  context.Context
 	db   Database
 	st   State
@@ -130,7 +130,7 @@ type records struct {
 }
 
 // next returns records from a number on. One that the database cannot read has no data.
-func (r *records) next() ([]Record, error) {
+func (r *reading) next() ([]Record, error) {
 	for {
 		some, err := again(r.ctx, func() ([]Record, error) { return r.db.Records(r.ctx, r.st.Key, r.from, r.n, chunkBytes) })
 		switch {

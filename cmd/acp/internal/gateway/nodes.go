@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/internal/sleep"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -196,7 +198,8 @@ func (g *Gateway) takes(ctx context.Context, id string) error {
 // open returns where a session runs: here, if no other node owns it and this one suits.
 func (g *Gateway) open(ctx context.Context, id string) (place, error) {
 	if g.cfg.Nodes == nil {
-		return placeOf(g.own(ctx, id))
+		p, err := placeOf(g.own(ctx, id))
+		return p, openElsewhere(err)
 	}
 	if s := g.session(id); s != nil && (!g.isDraining() || s.stays()) {
 		if s, err := g.own(ctx, id); err == nil || !errors.Is(err, engine.ErrOwned) {
@@ -226,6 +229,17 @@ func (g *Gateway) open(ctx context.Context, id string) (place, error) {
 	}
 	// It belongs to nobody, and not here.
 	return g.visitAny(ctx, id, info.Cwd, false)
+}
+
+// openElsewhere returns an error as clients read it if another program on this machine owns the session.
+func openElsewhere(err error) error {
+	owned, ok := errors.AsType[*journal.OwnedError](err)
+	if !ok {
+		return err
+	}
+	return &jsonrpc.Failure{
+		Message: "the session is open in " + cmp.Or(owned.Who, "another program") + ": close it there first", Reason: "open", RetryAfter: 5 * time.Second,
+	}
 }
 
 // stays reports whether the session is not about to be given up.

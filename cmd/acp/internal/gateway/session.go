@@ -185,7 +185,7 @@ func (a *attributes) note(u acp.SessionUpdate, raw json.RawMessage) bool {
 
 // endInterrupted ends a turn that died with its owner.
 func (s *session) endInterrupted(ctx context.Context) error {
-	open, state := "", records.StateIdle
+	open, state, chat := "", records.StateIdle, false
 	var asks []records.Asked // that are open
 	err := s.g.cfg.Log.Fold(ctx, s.id, 0, func(r engine.Record) error {
 		switch r.Kind {
@@ -204,7 +204,7 @@ func (s *session) endInterrupted(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			open = p.ID
+			open, chat = p.ID, p.By == ""
 		case kindEnd:
 			end, err := records.DecodeEnd(r.Data)
 			if err != nil {
@@ -223,8 +223,12 @@ func (s *session) endInterrupted(ctx context.Context) error {
 		if s.g.cfg.Nodes != nil { // it may be there, with a lease that has lapsed
 			end.Error, why = "the turn was interrupted: the gateway that ran it has ended", "The turn was interrupted."
 		}
+		what := "gateway"
+		if chat {
+			end.Error, why, what = "the turn was interrupted: the program that ran it has ended", "The turn was interrupted.", "program"
+		}
 		note := records.Notice{Severity: acp.NoticeSeverityWarning, Title: why,
-			Description: "The gateway that ran the turn has ended. What the agent did last may not be shown, and may not be finished."}
+			Description: "The " + what + " that ran the turn has ended. What the agent did last may not be shown, and may not be finished."}
 		var all []engine.Record
 		for _, a := range asks[max(0, len(asks)-maxQuestions):] { // nobody answers these any more
 			r := records.Decided{ID: a.ID, Outcome: records.Cancelled, Title: clip(a.Title)}

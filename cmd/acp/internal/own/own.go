@@ -34,6 +34,9 @@ type Server struct {
 	Log string `json:"log,omitempty"`
 }
 
+// Who returns what a server says of itself where it has a session open; pid is its process.
+func Who(pid int) string { return fmt.Sprintf("acp serve (process %d)", pid) }
+
 // maxAnnounced bounds the file of an announcement, in bytes.
 const maxAnnounced = 16 << 10
 

@@ -429,9 +429,9 @@ type Description struct {
 
 	// What a gateway knows. A description without a State is of a chat, which leaves all this as it is; that of a gateway
 	// leaves Command, Protocol, Parent and By as they are.
-	State string `json:"state,omitempty"`
-	Owner string `json:"owner,omitempty"`
-	From  string `json:"from,omitempty"` // the session that it was forked from
+	State *string `json:"state,omitempty"`
+	Owner string  `json:"owner,omitempty"`
+	From  string  `json:"from,omitempty"` // the session that it was forked from
 	// Attributes are those that have changed; null removes one.
 	Attributes map[string]json.RawMessage `json:"attributes,omitempty"`
 }

@@ -196,18 +196,27 @@ func Interrupted(t *transcript.Snapshot) *transcript.Snapshot {
 // interrupted is the end of a turn whose program was killed.
 var interrupted = &records.End{Ended: transcript.EndedByClient}
 
-// Writing reports whether a running process, which may be this one, is writing a conversation: it has appended to it or
-// resumed it, and has not closed its [Recorder]. Writers are not disturbed. A conversation that does not exist is not being
-// written. An error means that it is not known, as where files cannot be locked.
-func (s *Store) Writing(ctx context.Context, conversation string) (bool, error) {
-	is, err := abandon(ctx, s, func() (bool, error) {
-		if !validID(conversation) {
-			return false, nil
+// Owner reports whether a running process, which may be this one, is writing a conversation, and what that says of itself: it
+// has appended to it or resumed it, and has not closed its [Recorder]. Writers are not disturbed. Nobody writes a conversation
+// that does not exist. An error means that it is not known, as where files cannot be locked.
+func (s *Store) Owner(ctx context.Context, conversation string) (who string, is bool, err error) {
+	type owner struct {
+		who string
+		is  bool
+	}
+	o, err := abandon(ctx, s, func() (o owner, err error) {
+		if validID(conversation) {
+			o.who, o.is, err = s.journals.Owner(ctx, conversation)
 		}
-		_, owned, err := s.journals.Owner(ctx, conversation)
-		return owned, err
+		return o, err
 	})
-	return is, wrap("read session", err)
+	return o.who, o.is, wrap("read session", err)
+}
+
+// Writing is Owner for a caller that need not know who it is.
+func (s *Store) Writing(ctx context.Context, conversation string) (bool, error) {
+	_, is, err := s.Owner(ctx, conversation)
+	return is, err
 }
 
 // IsInterrupted reports whether the program of a conversation was killed in the middle of its last turn: the turn is open,

@@ -92,7 +92,7 @@ func (s *state) apply(r *journal.Record) {
 			s.renamed(a.Session)
 		}
 		s.Agent, s.ID, s.Cwd, s.Title = a.Agent, a.Session, a.Cwd, a.Title
-		if a.State == "" { // a gateway leaves the rest as it is
+		if a.State == nil { // a gateway leaves the rest as it is
 			s.Command, s.Protocol, s.Parent, s.By = a.Command, a.Protocol, a.Parent, a.By
 		}
 		if a.Created.IsZero() {

@@ -152,6 +152,16 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
+	if id != "" {
+		switch there, err := a.InOwn(ctx, string(id)); {
+		case err != nil:
+			return err
+		case there:
+			next := *o
+			next.At, next.Session, next.Continue, next.Agent, next.Command = app.Own, string(id), false, "", nil
+			return next.runAt(ctx, screen)
+		}
+	}
 	if !screen {
 		return plain.Run(ctx, plain.Options{App: a, Agent: agent, Session: id, Prompt: o.Prompt})
 	}

@@ -232,7 +232,20 @@ func (o *Options) agent(ctx context.Context) (roster.Agent, error) {
 		}
 		return o.App.StartOwn(ctx, agent)
 	}
-	return o.local(ctx)
+	agent, err := o.local(ctx)
+	if err != nil || o.Session == "" && !o.Continue || o.ruled() {
+		return agent, err
+	}
+	id, err := o.App.Earlier(ctx, agent, o.Session)
+	if err != nil { // which is said where the session is opened
+		return agent, ctx.Err()
+	}
+	there, err := o.App.InOwn(ctx, string(id))
+	if err != nil || !there {
+		return agent, err
+	}
+	o.At, o.Session, o.Continue = app.Own, string(id), false
+	return o.App.At(o.At)
 }
 
 // local returns the agent that this program would start.

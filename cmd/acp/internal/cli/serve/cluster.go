@@ -14,12 +14,15 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/postgres"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/gateway"
+	"github.com/goacp/acp/cmd/acp/internal/identity"
 	"github.com/goacp/acp/cmd/acp/internal/node"
+	"github.com/goacp/acp/cmd/acp/internal/own"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -91,10 +94,15 @@ func (c *Cluster) check() error {
 	return nil
 }
 
-// open opens the log: that of this machine in dir, or the database.
-func (c *Cluster) open(ctx context.Context, dir string, alarm func(session string, err error)) (*engine.Engine, error) {
+// open opens the log: that of this machine, or the database. dir is where this machine has what is not in the journals.
+func (c *Cluster) open(ctx context.Context, a *app.App, dir string, alarm func(session string, err error)) (*engine.Engine, error) {
 	if c.Database == "" {
-		return sqlite.Open(ctx, dir, "acp serve", engine.Options{Alarm: alarm, Notice: c.notice, Says: gateway.Says})
+		o, err := files(a)
+		if err != nil {
+			return nil, err
+		}
+		o.Alarm, o.Notice = alarm, c.notice
+		return sqlite.Open(ctx, dir, own.Who(os.Getpid()), o)
 	}
 	lease := leaseOfNodes
 	if c.Lease > 0 {
@@ -110,6 +118,16 @@ func (c *Cluster) open(ctx context.Context, dir string, alarm func(session strin
 		return nil, errors.Join(err, log.Close())
 	}
 	return log, nil
+}
+
+// files returns how sessions are kept in files: beside the conversations of this machine, unless those are not kept.
+func files(a *app.App) (engine.Options, error) {
+	o := engine.Options{Says: gateway.Says, Owner: identity.CurrentUser()}
+	cfg, err := a.Config()
+	if err == nil && !cfg.Store.Off {
+		o.Journals, err = a.StorePath()
+	}
+	return o, err
 }
 
 // held returns how long agents wait for this program to be back. In a cluster that must be less than the lease, which

@@ -74,7 +74,7 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 	}
 	d.node, d.logger = node, o.App.Logger.With("node", node)
 	o.Cluster.notice = o.note
-	if d.log, err = o.Cluster.open(ctx, dir, o.alarm); err != nil {
+	if d.log, err = o.Cluster.open(ctx, o.App, dir, o.alarm); err != nil {
 		return nil, err
 	}
 	lease, err := d.log.Lease(ctx, node)

@@ -108,27 +108,40 @@ func (k *keeping) open(ctx context.Context) (*engine.Engine, error) {
 		return nil, err
 	}
 	if k.cluster.Database == "" {
-		if err := k.kept(dir); err != nil {
+		o, err := k.kept(dir)
+		if err != nil {
 			return nil, err
 		}
-		return sqlite.Look(ctx, dir, engine.Options{Says: gateway.Says})
+		return sqlite.Look(ctx, dir, o)
 	}
-	return k.cluster.open(ctx, dir, func(string, error) {})
+	return k.cluster.open(ctx, k.app, dir, func(string, error) {})
 }
 
-// kept returns an error if no server has kept sessions in a directory.
-func (k *keeping) kept(dir string) error {
-	switch {
-	case has(dir, logName): // or not all of it was taken over
-		return exitcode.Errorf(exitcode.Failed, "an earlier version has kept the sessions in %s: acp serve takes them over when it starts", dir)
-	case has(dir, "sessions", "index.db"):
-		return nil
+// kept returns how sessions are kept, and an error if none are: dir is the directory of a server.
+func (k *keeping) kept(dir string) (engine.Options, error) {
+	o, err := files(k.app)
+	if err != nil {
+		return o, err
 	}
-	return exitcode.Errorf(exitcode.Failed, "nothing is kept in %s%s", dir, k.app.Elsewhere())
+	if has(dir, logName) || o.Journals != "" && has(dir, journalsName) { // or not all of it was taken over
+		return o, exitcode.Errorf(exitcode.Failed, "an earlier version has kept the sessions in %s: acp serve takes them over when it starts", dir)
+	}
+	if o.Journals == "" {
+		o.Journals = filepath.Join(dir, journalsName)
+	}
+	if all, _ := filepath.Glob(filepath.Join(o.Journals, "*.jsonl")); len(all) == 0 && !has(dir, indexName) {
+		return o, exitcode.Errorf(exitcode.Failed, "nothing is kept in %s%s", o.Journals, k.app.Elsewhere())
+	}
+	return o, nil
 }
 
-// logName is the file in which earlier versions kept all sessions.
-const logName = "log.db"
+const (
+	// logName is the file in which earlier versions kept all sessions.
+	logName = "log.db"
+	// journalsName is the directory of journals in that of a server, where conversations are not kept.
+	journalsName = "sessions"
+	indexName    = "index.db"
+)
 
 // has reports whether a directory has one of some files.
 func has(dir string, names ...string) bool {
@@ -143,10 +156,11 @@ func (k *keeping) backup(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := k.kept(dir); err != nil {
+	o, err := k.kept(dir)
+	if err != nil {
 		return err
 	}
-	if err := sqlite.Backup(ctx, dir, file); err != nil {
+	if err := sqlite.Backup(ctx, o.Journals, file); err != nil {
 		return err
 	}
 	n, damaged, err := k.check(ctx, file)
@@ -235,7 +249,11 @@ func (k *keeping) restore(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	if !k.force && !has(dir, "sessions", "index.db", logName, "node") {
+	o, err := files(k.app)
+	if err != nil {
+		return err
+	}
+	if !k.force && !has(dir, journalsName, indexName, logName, "node") {
 		return exitcode.Errorf(exitcode.Failed, "no acp serve has kept sessions in %s, so nothing was restored%s; to restore them there, write --force", dir, k.app.Elsewhere())
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -265,7 +283,7 @@ func (k *keeping) restore(ctx context.Context, file string) (err error) {
 	if err := bad(n, damaged); err != nil && !k.force {
 		return fmt.Errorf("nothing was restored: %w; to restore what is whole, write --force", err)
 	}
-	kept, err := sqlite.Restore(ctx, backup, dir)
+	kept, err := sqlite.Restore(ctx, backup, dir, o.Journals)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/at"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
@@ -145,8 +146,10 @@ func (o *Options) delete(ctx context.Context) error {
 		}
 	}()
 	for _, s := range found {
-		var err error
+		said := o.said(ctx, st, s)
+		err := o.deleteOwn(ctx, s)
 		switch {
+		case err != nil:
 		case o.AgentToo:
 			err = o.deleteRemote(ctx, agents, s)
 		case s.Agent == roster.Builtin && !o.Local: // it is this program's, too, and need not be started
@@ -155,7 +158,6 @@ func (o *Options) delete(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s was not deleted: %w; to delete only the stored conversation, use --local", name(s), err)
 		}
-		said := o.said(ctx, st, s)
 		if err := st.Delete(ctx, s.Conversation); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
@@ -165,6 +167,20 @@ func (o *Options) delete(ctx context.Context) error {
 		fmt.Fprintf(o.App.Err, "deleted %s\n", name(s))
 	}
 	return nil
+}
+
+// deleteOwn has the user's own gateway delete a conversation that it has open, and end its agent.
+func (o *Options) deleteOwn(ctx context.Context, s store.Session) error {
+	there, err := o.App.InOwn(ctx, s.Conversation)
+	if err != nil || !there {
+		return err
+	}
+	h, _, err := at.Open(ctx, o.App, app.Own)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return at.Refusal(h.Conn().Delete(ctx, acp.SessionID(s.Conversation)))
 }
 
 // said returns the prompts of a conversation; none if it cannot be read.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,13 +16,14 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/journal/file"
 )
 
-// Backup writes the sessions that are kept in a directory to a file, which must not exist, also while another process
-// serves and writes: see [file.Backup]. The file is not complete until Backup has returned: it then has its name. It
+// Backup writes the journals in a directory to a file, which must not exist, also while other processes
+// write them: see [file.Backup]. The file is not complete until Backup has returned: it then has its name. It
 // has the mode 0600.
-func Backup(ctx context.Context, dir, name string) (err error) {
+func Backup(ctx context.Context, journals, name string) (err error) {
 	if _, err := os.Lstat(name); err == nil {
 		return fmt.Errorf("%s: %w", name, fs.ErrExist)
 	}
@@ -39,7 +41,7 @@ func Backup(ctx context.Context, dir, name string) (err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
-	err = file.Backup(ctx, filepath.Join(dir, journals), w)
+	err = file.Backup(ctx, journals, w)
 	if err == nil {
 		err = w.Flush()
 	}
@@ -55,18 +57,31 @@ func Backup(ctx context.Context, dir, name string) (err error) {
 	return file.System{}.SyncDir(filepath.Dir(name))
 }
 
-// Restore makes the sessions of a backup those of a directory, which nobody may have open. What was there is kept, in a
+// Restore makes the sessions of a backup those of a directory, which nobody may have open. journals is where they are, if that is
+// elsewhere; no program may have one of them open. What was there is kept, in a
 // directory beside it whose path is returned, or "". So are the index, which is made anew, and the ends that were seen:
 // they may be of records that the backup does not have. After an error everything is where it was, unless the error
 // says otherwise.
-func Restore(ctx context.Context, from *file.Archive, dir string) (kept string, err error) {
-	return replace(dir, journals, func(part string) error { return from.Extract(ctx, part) })
+func Restore(ctx context.Context, from *file.Archive, dir, elsewhere string) (kept string, err error) {
+	at := cmp.Or(elsewhere, filepath.Join(dir, journals))
+	c := file.Open(at, file.Options{})
+	defer func() { err = errors.Join(err, c.Close()) }()
+	var open error
+	if err := c.List(ctx, func(id string, _ int64) bool {
+		if who, owned, err := c.Owner(ctx, id); owned || err != nil {
+			open = cmp.Or(err, error(&journal.OwnedError{ID: id, Who: who}))
+		}
+		return open == nil
+	}); err != nil || open != nil {
+		return "", errors.Join(err, open)
+	}
+	return replace(dir, at, func(part string) error { return from.Extract(ctx, part) })
 }
 
 // RestoreLog is [Restore] for a backup of an earlier version, which is a database: [Open] takes it over, and verifies
 // its records then. It fails with [engine.ErrCorrupt] if pages of the database are damaged, unless that is accepted.
 func RestoreLog(ctx context.Context, from, dir string, damaged bool) (kept string, err error) {
-	return replace(dir, earlierName, func(part string) error {
+	return replace(dir, filepath.Join(dir, earlierName), func(part string) error {
 		if err := copyFile(ctx, from, part); err != nil {
 			return err
 		}
@@ -115,9 +130,9 @@ func checkLog(ctx context.Context, path string, damaged bool) (err error) {
 	return err
 }
 
-// replace puts what make makes in the place of all sessions of a directory, under a name.
-func replace(dir, name string, make func(part string) error) (kept string, err error) {
-	part := filepath.Join(dir, "restoring")
+// replace puts what make makes in the place of all sessions of a directory, under a path.
+func replace(dir, at string, make func(part string) error) (kept string, err error) {
+	part := at + ".restoring"
 	if err := os.RemoveAll(part); err != nil { // of one that was interrupted
 		return "", err
 	}
@@ -125,32 +140,44 @@ func replace(dir, name string, make func(part string) error) (kept string, err e
 	if err := make(part); err != nil {
 		return "", errors.Join(err, os.RemoveAll(part))
 	}
-	old := filepath.Join(dir, "before-"+strconv.FormatInt(time.Now().UnixMicro(), 10))
+	before := "before-" + strconv.FormatInt(time.Now().UnixMicro(), 10)
+	old := filepath.Join(dir, before)
 	if err := os.Mkdir(old, 0o700); err != nil {
 		return "", errors.Join(err, os.RemoveAll(part))
 	}
-	var moved []string
+	moves := [][2]string{}
 	for _, was := range keptNames() {
-		if err = os.Rename(filepath.Join(dir, was), filepath.Join(old, was)); err == nil {
-			moved = append(moved, was)
+		moves = append(moves, [2]string{filepath.Join(dir, was), filepath.Join(old, was)})
+	}
+	if filepath.Dir(at) != filepath.Clean(dir) { // last, so that it is what is returned
+		moves = append(moves, [2]string{at, at + "." + before})
+	}
+	var moved [][2]string
+	for _, m := range moves {
+		if err = os.Rename(m[0], m[1]); err == nil {
+			moved = append(moved, m)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 		err = nil
 	}
 	if err == nil {
-		err = os.Rename(part, filepath.Join(dir, name))
+		err = os.Rename(part, at)
 	}
 	if err != nil {
-		for _, was := range moved {
-			err = errors.Join(err, os.Rename(filepath.Join(old, was), filepath.Join(dir, was)))
+		for _, m := range moved {
+			err = errors.Join(err, os.Rename(m[1], m[0]))
 		}
 		return "", errors.Join(err, os.Remove(old), os.RemoveAll(part))
 	}
+	err = errors.Join(file.System{}.SyncDir(dir), file.System{}.SyncDir(filepath.Dir(at)))
 	if len(moved) == 0 {
-		return "", errors.Join(os.Remove(old), file.System{}.SyncDir(dir))
+		return "", errors.Join(os.Remove(old), err)
 	}
-	return old, file.System{}.SyncDir(dir)
+	if last := moved[len(moved)-1]; last[0] == at && filepath.Dir(at) != filepath.Clean(dir) {
+		return last[1], err
+	}
+	return old, err
 }
 
 // keptNames returns the names of everything that is kept of sessions in a directory, or was by earlier versions.
@@ -192,7 +219,7 @@ func Look(ctx context.Context, dir string, o engine.Options) (_ *engine.Engine, 
 			return nil, err
 		}
 	}
-	e, err := engine.Files(ctx, filepath.Join(dir, journals), "", x, w, o)
+	e, err := engine.Files(ctx, journalsOf(dir, o), "", x, w, o)
 	if err != nil {
 		x = nil // it is closed
 	}

@@ -112,12 +112,12 @@ func TestBackup(t *testing.T) {
 	if err := os.WriteFile(name+".part", []byte("of one that was killed"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := Backup(t.Context(), dir, name); err != nil {
+	if err := Backup(t.Context(), filepath.Join(dir, journals), name); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
 	writing.Wait()
-	if err := Backup(t.Context(), dir, name); !errors.Is(err, fs.ErrExist) {
+	if err := Backup(t.Context(), filepath.Join(dir, journals), name); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over a file: %v", err)
 	}
 	info, err := os.Stat(name)
@@ -141,12 +141,12 @@ func TestBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Of an agent, of an earlier version, of a restore that was interrupted, and what stays.
-	for _, name := range []string{"sessions/a.live", "log.db-wal", "restoring", "node"} {
+	for _, name := range []string{"sessions/a.live", "log.db-wal", "sessions.restoring", "node"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	kept, err := Restore(t.Context(), backup, dir)
+	kept, err := Restore(t.Context(), backup, dir, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestBackup(t *testing.T) {
 			t.Errorf("%s was not moved", name)
 		}
 	}
-	if exists(filepath.Join(dir, "restoring")) || !exists(filepath.Join(dir, "node")) {
+	if exists(filepath.Join(dir, "sessions.restoring")) || !exists(filepath.Join(dir, "node")) {
 		t.Error("more was moved, or less")
 	}
 	restored := opening(t, toServe, dir)
@@ -181,7 +181,7 @@ func TestBackup(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("%v beside the backup", left)
 	}
-	if kept, err = Restore(t.Context(), backup, t.TempDir()); kept != "" || err != nil {
+	if kept, err = Restore(t.Context(), backup, t.TempDir(), ""); kept != "" || err != nil {
 		t.Errorf("where nothing was: %q, %v", kept, err)
 	}
 }
@@ -196,16 +196,16 @@ func TestBackupFails(t *testing.T) {
 	name := filepath.Join(files, "backup")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Backup(ctx, dir, name); !errors.Is(err, context.Canceled) {
+	if err := Backup(ctx, filepath.Join(dir, journals), name); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(files); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v", left, err)
 	}
-	if err := Backup(t.Context(), dir, filepath.Join(name, "none")); !errors.Is(err, fs.ErrNotExist) {
+	if err := Backup(t.Context(), filepath.Join(dir, journals), filepath.Join(name, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	if err := Backup(t.Context(), dir, name); err != nil {
+	if err := Backup(t.Context(), filepath.Join(dir, journals), name); err != nil {
 		t.Fatal(err)
 	}
 	backup, err := file.OpenArchive(t.Context(), name)
@@ -217,7 +217,7 @@ func TestBackupFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Restore(ctx, backup, dir); !errors.Is(err, context.Canceled) {
+	if _, err := Restore(ctx, backup, dir, ""); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	after, err := os.ReadDir(dir)

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -30,6 +33,9 @@ const (
 // takeOver makes journals of the sessions that an earlier version has kept in a directory. Then it renames their file. It
 // fails while another program has the file open.
 func takeOver(ctx context.Context, dir string, o engine.Options) error {
+	if err := moveJournals(filepath.Join(dir, journals), journalsOf(dir, o)); err != nil {
+		return fmt.Errorf("move the sessions of an earlier version: %w", err)
+	}
 	path, lock := filepath.Join(dir, earlierName), filepath.Join(dir, earlierName+".lock")
 	there := func() (bool, error) {
 		_, err := os.Stat(path)
@@ -51,7 +57,7 @@ func takeOver(ctx context.Context, dir string, o engine.Options) error {
 		}
 		n := 0
 		if t.version > 0 {
-			n, err = engine.TakeOver(ctx, filepath.Join(dir, journals), t, o)
+			n, err = engine.TakeOver(ctx, journalsOf(dir, o), t, o)
 		}
 		if err = errors.Join(err, t.Close()); err != nil {
 			return fmt.Errorf("take over the sessions of an earlier version (to begin without them, move %s away): %w", path, err)
@@ -66,6 +72,35 @@ func takeOver(ctx context.Context, dir string, o engine.Options) error {
 		_ = os.Remove(lock) // it is useless now; where another process has it open it may have to stay
 		return nil
 	})
+}
+
+// moveJournals moves the journals of a directory to another one. A journal is the last file of its session that is moved, so that
+// a call that was cut off can be repeated.
+func moveJournals(from, to string) error {
+	list, err := os.ReadDir(from)
+	if from == to || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.MkdirAll(to, 0o700)
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int {
+		return cmp.Or(cmp.Compare(len(filepath.Ext(a.Name())), len(filepath.Ext(b.Name()))), strings.Compare(a.Name(), b.Name()))
+	})
+	for _, e := range list {
+		if err != nil {
+			return err
+		}
+		was, now := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
+		if err = os.Rename(was, now); err == nil || !e.Type().IsRegular() {
+			continue
+		}
+		_ = os.Remove(now + ".part") // they are on different file systems
+		if err = copyFile(context.Background(), was, now+".part"); err == nil {
+			err = errors.Join(os.Chmod(now+".part", 0o600), os.Rename(now+".part", now), os.Remove(was))
+		}
+	}
+	return errors.Join(err, file.System{}.SyncDir(to), os.Remove(from))
 }
 
 // keepEarlier gives the file of an earlier version another name, which it returns.

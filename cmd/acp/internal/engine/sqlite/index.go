@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +16,7 @@ import (
 
 const (
 	indexName = "index.db"
-	// journals is the directory of the journals.
+	// journals is the directory of the journals, unless they have another one.
 	journals = "sessions"
 )
 
@@ -42,7 +44,12 @@ func Open(ctx context.Context, dir, who string, o engine.Options) (*engine.Engin
 	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
-	return engine.Files(ctx, filepath.Join(dir, journals), who, x, w, o)
+	return engine.Files(ctx, journalsOf(dir, o), who, x, w, o)
+}
+
+// journalsOf returns the directory of the journals.
+func journalsOf(dir string, o engine.Options) string {
+	return cmp.Or(o.Journals, filepath.Join(dir, journals))
 }
 
 // removeFiles removes files of a database: all that have one of those ends. SQLite leaves those beside the database if it could
@@ -136,6 +143,15 @@ func (x *Index) DeleteSession(ctx context.Context, id string) (owner string, err
 		}
 		return nil
 	}))
+}
+
+// Size implements [engine.Index].
+func (x *Index) Size(ctx context.Context, id string) (size int64, err error) {
+	err = x.read.QueryRowContext(ctx, `SELECT coalesce(z.size, -1) FROM acp_session s LEFT JOIN acp_size z ON z.id = s.id WHERE s.id = ?`, id).Scan(&size)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, engine.ErrNotFound
+	}
+	return size, wrap(err)
 }
 
 // Sizes implements [engine.Index].

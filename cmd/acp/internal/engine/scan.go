@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// freshFor is how long the index counts as up to date with what others write, and foreignFor how long that does what somebody
+// is writing.
+const freshFor, foreignFor = 200 * time.Millisecond, 2 * time.Second
+
+// fresh brings the index up to date with what other programs have written. If that fails, the index counts as it is.
+func (e *Engine) fresh(ctx context.Context) error {
+	x := e.files
+	if x == nil {
+		return nil
+	}
+	x.scanning.Lock()
+	defer x.scanning.Unlock()
+	if !x.scanned.IsZero() && time.Since(x.scanned) < freshFor {
+		return nil
+	}
+	err := e.refresh(ctx)
+	if x.scanned = time.Now(); err == nil || ctx.Err() != nil {
+		x.failing = x.failing && err != nil
+		return ctx.Err()
+	}
+	if !x.failing {
+		x.failing = true
+		e.o.Alarm("", fmt.Errorf("what others write cannot be listed: %w", err))
+	}
+	return nil
+}
+
+// refresh brings the index up to date. What another server owns is up to that.
+func (e *Engine) refresh(ctx context.Context) error {
+	x := e.files
+	had, err := x.db.Sizes(ctx) // first, so that no journal is missed that somebody makes meanwhile
+	if err != nil {
+		return err
+	}
+	sizes := map[string]int64{}
+	if err := e.journals.List(ctx, func(id string, size int64) bool { sizes[id] = size; return true }); err != nil {
+		return err
+	}
+	for id := range had {
+		if _, there := sizes[id]; !there {
+			if _, err := e.db.DeleteSession(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+				return err
+			}
+		}
+	}
+	maps.DeleteFunc(x.unlisted, func(id string, _ unlisted) bool { _, there := sizes[id]; return !there })
+	maps.DeleteFunc(x.read, func(_ string, at time.Time) bool { return time.Since(at) >= foreignFor })
+	for id, size := range sizes {
+		was, there := had[id]
+		if there && was == size || x.unlisted[id].size == size && size > 0 {
+			continue
+		}
+		who, owned, err := e.journals.Owner(ctx, id)
+		if there && (err != nil || owned && who == x.who) {
+			continue
+		}
+		if owned {
+			if _, lately := x.read[id]; lately {
+				continue
+			}
+			x.read[id] = time.Now()
+		}
+		if err := e.index(ctx, id, size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// index brings what the index has of a journal up to date. The caller holds scanning.
+func (e *Engine) index(ctx context.Context, id string, size int64) error {
+	x := e.files
+	f := newFold(id, e.o.Says)
+	computed, err := e.journals.Computed(ctx, id)
+	if err == nil {
+		err = e.Read(ctx, id, 0, func(r Record) error { return f.apply(&r) })
+	}
+	if damage := (*DamageError)(nil); errors.As(err, &damage) {
+		f, err = e.mended(ctx, damage)
+	} else if err == nil && f.s.Head.Seq > 0 && !computed { // the witness may not know one that was restored, or taken over
+		e.marks.note(id, f.s.Head)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		if !errors.Is(err, ErrNotFound) { // deleted meanwhile
+			x.unlisted[id] = unlisted{size: size}
+			e.o.Alarm(id, err) // of a later version
+		}
+		return nil
+	}
+	if f.parent != "" || f.s.Created.IsZero() { // or nothing can be read, which was said, or nothing is there yet
+		x.unlisted[id] = unlisted{f.parent, size}
+		return nil
+	}
+	s, shares, err := x.made(f)
+	if err != nil {
+		return err
+	}
+	return x.db.Put(ctx, s, shares, size)
+}
+
+// written has the index know of a session what another program has written.
+func (e *Engine) written(ctx context.Context, id string) error {
+	x := e.files
+	if x == nil || e.owner(id) != nil {
+		return nil
+	}
+	size, err := x.size(id)
+	if err != nil {
+		return e.fresh(ctx)
+	}
+	x.scanning.Lock()
+	defer x.scanning.Unlock()
+	was, err := x.db.Size(ctx, id)
+	if errors.Is(err, ErrNotFound) || err == nil && was < size { // of several files, the first one is smaller
+		if who, owned, err := e.journals.Owner(ctx, id); err != nil || owned && who == x.who {
+			return nil
+		}
+		return e.index(ctx, id, size)
+	}
+	return err
+}
+
+// An unlisted journal is in no list: it cannot be read, or it is the conversation of a subagent, which is deleted with the one
+// that it is part of.
+type unlisted struct {
+	part string // of that
+	size int64
+}
+
+// partsOf returns the parts of a session, and their parts, those that are deepest first.
+func (x *files) partsOf(id string) (all []string) {
+	x.scanning.Lock()
+	defer x.scanning.Unlock()
+	for next := []string{id}; len(next) > 0; next = next[1:] {
+		for name, p := range x.unlisted {
+			if p.part == next[0] && !slices.Contains(all, name) {
+				all, next = append(all, name), append(next, name)
+			}
+		}
+	}
+	slices.Reverse(all)
+	return all
+}
