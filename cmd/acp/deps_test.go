@@ -34,7 +34,7 @@ var layers = map[string][]string{
 	"agent/tool":             {"agent/edit", "agent/prose", "agent/seek", "agent/served", "gitread", "picture", "publicip", "shellline", "withheld"},
 	"agent/seek":             {},
 	"agent/window":           {"model", "picture"},
-	"app":                    {"agent", "backend", "config", "exitcode", "launch", "mcp", "model/catalog", "own", "remembered", "remote", "roster", "safetext", "store", "withheld"},
+	"app":                    {"agent", "backend", "config", "exitcode", "holder", "launch", "mcp", "model/catalog", "own", "remembered", "remote", "roster", "safetext", "store", "withheld"},
 	"at":                     {"app", "backend", "engine", "exitcode", "ownmeta", "roster", "safetext"},
 	"backend":                {"exitcode", "grant", "history", "ids", "journal", "launch", "mcp", "ownmeta", "pty", "records", "relay", "remembered", "remote", "roster", "safetext", "store", "title"},
 	"changes":                {"gitread"},

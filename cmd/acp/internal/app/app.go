@@ -120,7 +120,7 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front backend.Fronte
 		return nil, err
 	}
 	var kept *store.Store
-	if !agent.Gateway { // which keeps them itself
+	if !agent.Gateway && !a.isOwn(ctx, agent) { // which keep them themselves
 		if kept, err = a.Store(ctx); err != nil {
 			return nil, err
 		}

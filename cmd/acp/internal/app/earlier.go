@@ -29,9 +29,14 @@ func (a *App) Earlier(ctx context.Context, agent roster.Agent, id string) (acp.S
 		return "", exitcode.Errorf(exitcode.Usage, "--continue: conversations are not kept, so there is no latest one; use --session ID")
 	case kept == nil:
 		return acp.SessionID(id), nil
-	case id != "":
-		with := agent.Name
-		if IsHandle(id) { // they count the sessions of all agents, unless the user names one
+	}
+	name := agent.Name
+	if a.isOwn(ctx, agent) { // which has all of them
+		name = ""
+	}
+	if id != "" {
+		with := name
+		if IsHandle(id) && name != "" { // they count the sessions of all agents, unless the user names one
 			with, _ = a.Flags["agent"].(string)
 		}
 		found, err := a.Kept(ctx, kept, with, id)
@@ -41,12 +46,12 @@ func (a *App) Earlier(ctx context.Context, agent roster.Agent, id string) (acp.S
 		if err != nil {
 			return "", exitcode.Errorf(exitcode.Usage, "--session %s: %w", id, err)
 		}
-		if found.Agent != agent.Name && IsHandle(id) {
+		if found.Agent != name && name != "" && IsHandle(id) {
 			return "", exitcode.Errorf(exitcode.Usage, "--session %s: that session is with %s, not with %s", id, found.Agent, agent.Name)
 		}
 		return acp.SessionID(found.Conversation), nil
 	}
-	list, err := kept.List(ctx, store.Query{Agent: agent.Name, Cwd: a.Cwd, Limit: 1})
+	list, err := kept.List(ctx, store.Query{Agent: name, Cwd: a.Cwd, Limit: 1})
 	if err != nil {
 		return "", fmt.Errorf("look for the latest session: %w", err)
 	}

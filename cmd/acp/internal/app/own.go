@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/holder"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/own"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
@@ -25,18 +26,39 @@ func (a *App) FindOwn(ctx context.Context) (s own.Server, ok bool, err error) {
 	return own.Find(ctx, cfg.Dirs.State)
 }
 
-// InOwn reports whether a conversation is open in the user's own gateway, so that whoever continues it does so there.
-func (a *App) InOwn(ctx context.Context, conversation string) (bool, error) {
+// InOwn reports whether a conversation is open in the user's own gateway, so that whoever continues it does so there. If its agent
+// runs on although the gateway has ended, the next one is started, which takes the agent over; agent is what new sessions get.
+func (a *App) InOwn(ctx context.Context, conversation string, agent roster.Agent) (bool, error) {
 	kept, err := a.Store(ctx)
 	if err != nil || kept == nil {
 		return false, err
 	}
 	who, open, err := kept.Owner(ctx, conversation)
-	if err != nil || !open {
+	if err != nil {
 		return false, ctx.Err() // where it is not known, continuing it says why
+	}
+	if !open {
+		if socket := kept.Held(conversation); socket == "" || holder.Gone(socket) {
+			return false, nil
+		}
+		_, err := a.StartOwn(ctx, agent)
+		return err == nil, err
 	}
 	s, ok, err := a.FindOwn(ctx)
 	return ok && who == own.Who(s.PID), err
+}
+
+// isOwn reports whether an agent that is a URL is the user's own gateway, whose sessions are in the list of conversations.
+func (a *App) isOwn(ctx context.Context, agent roster.Agent) bool {
+	if agent.URL == "" {
+		return false
+	}
+	s, ok, err := a.FindOwn(ctx)
+	if err != nil || !ok || s.URL != agent.URL {
+		return false
+	}
+	dir, err := a.Journals()
+	return err == nil && dir != ""
 }
 
 // runningOwn returns the way to the user's own gateway, which must run.

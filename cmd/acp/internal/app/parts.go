@@ -185,6 +185,23 @@ func (a *App) StorePath() (dir string, err error) {
 	return "", nil
 }
 
+// Journals returns the directory in which a gateway keeps its sessions: that of the store, so that there is one list. It is "", which
+// means a directory in that for state, if nothing is stored, or if somebody has moved the state of a server alone, as services and
+// containers do: then everything of the server is to be there.
+func (a *App) Journals() (dir string, err error) {
+	cfg, err := a.Config()
+	if err != nil || cfg.Store.Off || a.State != "" {
+		return "", err
+	}
+	env := lookup(cfg.Environ)
+	state, _ := env("XDG_STATE_HOME")
+	data, _ := env("XDG_DATA_HOME")
+	if state != "" && data == "" && cfg.Store.Path == "" {
+		return "", nil
+	}
+	return a.StorePath()
+}
+
 // Store opens the store, once; nil means that the settings turn it off. It reports on Err that the store cannot be
 // opened, which then counts as turned off: a conversation is worth more than its record.
 func (a *App) Store(ctx context.Context) (*store.Store, error) {

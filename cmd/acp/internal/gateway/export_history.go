@@ -67,7 +67,11 @@ var errDamaged = errors.New("part of the session is damaged, and left out")
 // Past calls f with what is in the history of a session, in order, for a client that asks for it with page, as
 // [ExportHistory] does. It ends with the first error. What is damaged is left out.
 func Past(id acp.SessionID, page func(*HistoryRequest) (*HistoryAnswer, error), f func(*PastUpdate) error) error {
-	for pages := (&pastPages{id: id, page: page}); !pages.over; {
+	return eachPage(&pastPages{id: id, page: page}, f)
+}
+
+func eachPage(pages *pastPages, f func(*PastUpdate) error) error {
+	for !pages.over {
 		res, err := pages.next()
 		if err != nil {
 			return err
@@ -79,6 +83,23 @@ func Past(id acp.SessionID, page func(*HistoryRequest) (*HistoryAnswer, error), 
 		}
 	}
 	return nil
+}
+
+// PastRecords is Past for what shows a session as its owner has it: the updates have their records, if the client may have those. begin
+// is called before the first one, and again if everything has to be read anew because the session was compacted meanwhile.
+func PastRecords(id acp.SessionID, page func(*HistoryRequest) (*HistoryAnswer, error), begin func(), f func(*PastUpdate) error) error {
+	for again := 0; ; again++ {
+		begin()
+		if err := eachPage(&pastPages{id: id, page: page, raw: true}, f); !wasCompacted(err) || again == maxAgain {
+			return err
+		}
+	}
+}
+
+// wasCompacted reports whether a page is missing since the session was compacted meanwhile.
+func wasCompacted(err error) bool {
+	f, ok := errors.AsType[*jsonrpc.Failure](err)
+	return ok && f.Reason == reasonCompacted
 }
 
 // records returns records that say what an update of a history does.
@@ -104,10 +125,6 @@ func (u *PastUpdate) records() ([]engine.Record, error) {
 		}
 	case u.Kind == PastEnd:
 		r.Kind, r.Data = kindEnd, encode(u.end())
-	case u.Kind == PastAsked && u.Asked != nil:
-		r.Kind, r.Data = kindAsk, encode(u.Asked)
-	case u.Kind == PastOutput && u.Output != nil:
-		r.Kind, r.Data = kindOutput, encode(u.Output)
 	case u.Kind == PastDecided && u.Update == nil && u.Decided != nil:
 		r.Kind, r.Data = kindAnswer, encode(records.Decided{ID: u.Decided.Ask, By: u.Decided.By, Outcome: records.Outcome(u.Decided.Outcome)})
 		if u.Decided.Title == "" {
@@ -142,6 +159,7 @@ func (u *PastUpdate) end() *records.End {
 type pastPages struct {
 	id   acp.SessionID
 	page func(*HistoryRequest) (*HistoryAnswer, error)
+	raw  bool // of records as they are
 	over bool // there are no further pages
 
 	after uint64 // the last record that was looked at
@@ -160,8 +178,8 @@ const maxAgain = 10
 // next returns the next page.
 func (p *pastPages) next() (*HistoryAnswer, error) {
 	for {
-		res, err := p.page(&HistoryRequest{SessionID: p.id, After: &p.after, Limit: maxHistory})
-		if f, ok := errors.AsType[*jsonrpc.Failure](err); ok && f.Reason == reasonCompacted && p.again < maxAgain {
+		res, err := p.page(&HistoryRequest{SessionID: p.id, After: &p.after, Limit: maxHistory, Raw: p.raw})
+		if wasCompacted(err) && p.again < maxAgain && !p.raw {
 			p.again++
 			p.after, p.skip, p.prev, p.cut = 0, p.done, 0, true
 			continue
@@ -170,7 +188,9 @@ func (p *pastPages) next() (*HistoryAnswer, error) {
 			return nil, err
 		}
 		p.over, p.after = res.Last || res.To <= p.after, res.To
-		res.Updates, err = p.rest(res.Updates)
+		if !p.raw {
+			res.Updates, err = p.rest(res.Updates)
+		}
 		return res, err
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/translate"
@@ -30,6 +31,8 @@ type HistoryRequest struct {
 	Before    *uint64       `json:"before,omitempty"` // the last record that is wanted
 	After     *uint64       `json:"after,omitempty"`  // or the one before the first that is
 	Limit     int           `json:"limit,omitempty"`  // how many records are looked at; 0 means 500
+	// Raw asks for the records as they are kept. Only the owner of a session gets them.
+	Raw bool `json:"raw,omitempty"`
 }
 
 const (
@@ -65,9 +68,14 @@ type PastUpdate struct {
 	StopReason acp.StopReason  `json:"stopReason,omitempty"` // of the end of a turn
 	Error      string          `json:"error,omitempty"`      // instead of that
 	Decided    *Decided        `json:"decided,omitempty"`    // an answer
-	// Asked is a question that is shown apart from its tool call, and Output what the output of a command continues with.
-	Asked  *records.Asked  `json:"asked,omitempty"`
-	Output *records.Output `json:"output,omitempty"`
+	// Record is the record as it is kept, in place of everything but Cursor and Time.
+	Record *PastRecord `json:"record,omitempty"`
+}
+
+// A PastRecord is a record without what is about the agent that runs.
+type PastRecord struct {
+	Kind engine.Kind     `json:"kind"`
+	Data json.RawMessage `json:"data"`
 }
 
 // reasonCompacted is why there are no records after a position, which a client may have had from an earlier answer.
@@ -83,13 +91,11 @@ const (
 	PastNotice  PastKind = "notice" // of the gateway
 	PastEnd     PastKind = "end"
 	PastDecided PastKind = "decided"
-	PastAsked   PastKind = "asked"
-	PastOutput  PastKind = "output"
 )
 
 // history serves [HistoryMethod].
 func (g *Gateway) history(ctx context.Context, p *HistoryRequest) (*HistoryAnswer, error) {
-	_, info, err := g.lookUp(ctx, p.SessionID)
+	who, info, err := g.lookUp(ctx, p.SessionID)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +108,7 @@ func (g *Gateway) history(ctx context.Context, p *HistoryRequest) (*HistoryAnswe
 	case limit == 0:
 		limit = pageHistory
 	}
-	past := past{g: g, id: info.ID}
+	past := past{g: g, id: info.ID, raw: p.Raw && info.Owner == who.User}
 	if c := acp.AgentConnFrom(ctx); c != nil {
 		past.caps = c.CapabilitiesV1()
 	}
@@ -136,6 +142,7 @@ func (g *Gateway) history(ctx context.Context, p *HistoryRequest) (*HistoryAnswe
 type past struct {
 	g       *Gateway
 	id      string
+	raw     bool                      // records are returned as they are
 	caps    *acpv1.ClientCapabilities // of a client of version 1; nil for another one
 	records []pastRecord              // what was read, without those that were dropped since there are too many bytes
 	later   [][]pastRecord            // what follows that, the last part first
@@ -152,15 +159,38 @@ type pastRecord struct {
 }
 
 func (p *past) record(r *engine.Record) (pastRecord, error) {
-	u, err := pastOf(p.id, r)
+	of := pastOf
+	if p.raw {
+		of = rawOf
+	}
+	u, err := of(p.id, r)
 	if err != nil {
 		return pastRecord{}, fmt.Errorf("record %d: %w", r.Seq, err)
 	}
 	next := pastRecord{seq: r.Seq, update: u}
 	if u != nil {
-		next.bytes = len(u.Update) + pastCost
+		if next.bytes = len(u.Update) + pastCost; u.Record != nil {
+			next.bytes += len(u.Record.Data)
+		}
 	}
 	return next, nil
+}
+
+// rawOf returns a record as it is kept, or nothing if it is about the agent that runs only.
+func rawOf(_ string, r *engine.Record) (u *PastUpdate, err error) {
+	u = &PastUpdate{Cursor: r.Seq, Time: r.At, Record: &PastRecord{r.Kind, r.Data}}
+	switch r.Kind {
+	case kindStart, kindSent, kindAccepted, kindMark, kindShare, journal.KindGap:
+		return nil, nil
+	case journal.KindSession: // its attributes can have what is secret
+		var d records.Description
+		if err := json.Unmarshal(r.Data, &d); err != nil {
+			return nil, err
+		}
+		d.Attributes = nil
+		u.Record.Data = encode(d)
+	}
+	return u, nil
 }
 
 // pastOf returns what a client of version 2 gets of a record, which may be nothing.
@@ -217,30 +247,18 @@ func pastOf(id string, r *engine.Record) (u *PastUpdate, err error) {
 		if say = a.Update(r); say == nil {
 			return u, nil
 		}
-	case kindAsk:
-		var a records.Asked
-		if err = json.Unmarshal(r.Data, &a); err != nil || a.Request == nil {
-			return nil, err
-		}
-		a.Raw, a.Stamp = nil, records.Stamp{}
-		u.Kind, u.Asked = PastAsked, &a
-		return u, nil
 	case kindOutput:
-		u.Kind, u.Output = PastOutput, new(records.Output)
-		if err = json.Unmarshal(r.Data, u.Output); err != nil {
+		var o records.Output
+		if err = json.Unmarshal(r.Data, &o); err != nil {
 			return nil, err
 		}
-		say = outputUpdate(u.Output)
+		u.Kind = PastUpdated
+		say = &acp.TerminalOutputChunk{TerminalID: acp.TerminalID(o.TerminalID), Data: base64.StdEncoding.EncodeToString(o.Data)}
 	default:
 		return nil, nil
 	}
 	u.Update, err = json.Marshal(say)
 	return u, err
-}
-
-// outputUpdate returns output of a command as clients see it.
-func outputUpdate(o *records.Output) *acp.TerminalOutputChunk {
-	return &acp.TerminalOutputChunk{TerminalID: acp.TerminalID(o.TerminalID), Data: base64.StdEncoding.EncodeToString(o.Data)}
 }
 
 // isPassing reports whether an update is not in the history. Notices are, as they are in lists of what was said.
@@ -357,7 +375,7 @@ func (p *past) answer(from, to uint64) (*HistoryAnswer, error) {
 	v1 := make(map[acp.SessionID]*translate.ToV1) // of the session itself, and of each subagent
 	for _, r := range p.records {
 		switch {
-		case r.update == nil || p.caps != nil && p.caps.Subagents == nil && r.update.Child != "": // it knows no subagents
+		case r.update == nil || p.caps != nil && r.update.Record == nil && p.caps.Subagents == nil && r.update.Child != "": // it knows no subagents
 		case p.caps == nil || r.update.Update == nil:
 			res.Updates = append(res.Updates, *r.update)
 		default:

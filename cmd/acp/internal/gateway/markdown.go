@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,11 +204,16 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// Apply adds the update to a conversation. What subagents have said is not part of it, and changes nothing.
-func (u *PastUpdate) Apply(f *records.Fold) error {
-	if d := u.Decided; u.Kind == PastDecided && d != nil && f.Decided(d.Ask, records.Outcome(cmp.Or(string(d.Option), d.Outcome))) {
+// Kept returns the record of the update, or nil if it has none: see [PastRecords].
+func (u *PastUpdate) Kept() *engine.Record {
+	if u.Record == nil {
 		return nil
 	}
+	return &engine.Record{Seq: u.Cursor, From: u.Cursor, At: u.Time, Kind: u.Record.Kind, Data: u.Record.Data}
+}
+
+// Apply adds the update to a conversation. What subagents have said is not part of it, and changes nothing.
+func (u *PastUpdate) Apply(f *records.Fold) error {
 	all, err := u.records()
 	for i := range all {
 		f.Apply(&all[i])

@@ -13,8 +13,8 @@ type End struct {
 	Lost bool   `json:"lost,omitempty"` // what ran it has ended in the middle
 	// Noted says that a notice follows which says so.
 	Noted bool `json:"noted,omitempty"`
-	// Ended says what has ended the turn, if that was told where the turn ran, Stop is the reason then, Said is why it failed in
-	// the words of the agent, and Others how many turns of the session continued.
+	// Ended is who ended the turn, if the program that ran it has recorded that. Stop is the reason then, Said is why the
+	// turn failed in the words of the agent, and Others is how many turns of the session continued.
 	Ended  transcript.EndedBy `json:"ended,omitempty"`
 	Stop   acpv2.StopReason   `json:"stop,omitempty"`
 	Said   string             `json:"said,omitempty"`

@@ -198,8 +198,8 @@ type End struct {
 	By     string           `json:"by,omitempty"`    // who has stopped it, as others see it
 	Lost   bool             `json:"lost,omitempty"`  // the agent or its owner died in the turn
 	Noted  bool             `json:"noted,omitempty"` // a notice follows that says so
-	// Ended says what has ended the turn, if its owner has told that, Said is why it failed in the words of the agent, and
-	// Others how many turns of the session continue.
+	// Ended is who ended the turn, if the program that ran it has recorded that. Said is why the turn failed in the words of
+	// the agent, and Others is how many turns of the session continue.
 	Ended  transcript.EndedBy `json:"ended,omitempty"`
 	Said   string             `json:"said,omitempty"`
 	Others int                `json:"others,omitempty"`
@@ -318,7 +318,7 @@ type Decided struct {
 // An Outcome is what was decided: the ID of an option, or one of these.
 type Outcome string
 
-// Outcomes that are no options.
+// The outcomes that stand for no option.
 const (
 	Cancelled Outcome = "cancelled"
 	Accepted  Outcome = "accepted" // a form

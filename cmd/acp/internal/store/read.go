@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"os"
+	"path/filepath"
 
 	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/records"
@@ -105,7 +107,7 @@ func (s *Store) Events(ctx context.Context, id string) iter.Seq2[Event, error] {
 //
 // Permissions that were never answered have no outcome. A turn that was cut off leaves the session as busy as it was then.
 func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) (*transcript.Snapshot, *journal.DamageError, error) {
-	f := records.NewFold(cfg)
+	f := NewReading(id, cfg)
 	damage, err := abandon(ctx, s, func() (*journal.DamageError, error) {
 		return s.read(ctx, id, func(r *journal.Record) bool {
 			f.Apply(r)
@@ -115,8 +117,35 @@ func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) 
 	if err != nil {
 		return nil, nil, wrap("read session", err)
 	}
-	return f.Conversation.Snapshot(), damage, nil
+	return f.Snapshot(), damage, nil
 }
+
+// A Reading makes of the records of a conversation what is known of it and what was said. Its methods must not be called
+// concurrently.
+type Reading struct {
+	state state
+	fold  *records.Fold
+}
+
+// NewReading returns a reading of a conversation, within the bounds of cfg, of which no record was read.
+func NewReading(id string, cfg transcript.Config) *Reading {
+	return &Reading{state{Session: Session{Conversation: id}}, records.NewFold(cfg)}
+}
+
+// Apply takes the next record.
+func (r *Reading) Apply(rec *journal.Record) {
+	r.state.apply(rec)
+	r.fold.Apply(rec)
+}
+
+// Fold returns what the conversation is made of, for updates that have no record.
+func (r *Reading) Fold() *records.Fold { return r.fold }
+
+// Session returns what is known of the conversation, and false if no record says what it is.
+func (r *Reading) Session() (Session, bool) { return r.state.Session, r.state.known }
+
+// Snapshot returns what was said.
+func (r *Reading) Snapshot() *transcript.Snapshot { return r.fold.Conversation.Snapshot() }
 
 // state reads what is known of a conversation from its journal.
 func (s *Store) state(ctx context.Context, id string) (Session, error) {
@@ -162,19 +191,18 @@ func (s *Store) resume(ctx context.Context, id string, o RecordOptions, inTurn f
 	if !validID(id) {
 		return Resumed{}, ErrNotFound
 	}
-	f, st := records.NewFold(Bounds()), state{Session: Session{Conversation: id}}
+	f := NewReading(id, Bounds())
 	w, err := s.journals.Own(ctx, id, func(r *journal.Record) error {
 		f.Apply(r)
-		st.apply(r)
 		return nil
 	})
 	if err != nil {
 		return Resumed{}, known(err)
 	}
-	rec := s.Record(st.Session, o)
+	rec := s.Record(f.state.Session, o)
 	rec.id, rec.session.Conversation, rec.w = id, id, w
 	s.register(rec)
-	r := Resumed{Recorder: rec, Snapshot: f.Conversation.Snapshot(), Damage: w.Damage()}
+	r := Resumed{Recorder: rec, Snapshot: f.Snapshot(), Damage: w.Damage()}
 	if inTurn(r.Snapshot) {
 		data, err := json.Marshal(interrupted)
 		if err != nil {
@@ -211,6 +239,21 @@ func (s *Store) Owner(ctx context.Context, conversation string) (who string, is 
 		return o, err
 	})
 	return o.who, o.is, wrap("read session", err)
+}
+
+// Held returns the socket at which the agent of a conversation is reached that a gateway has left running, or "".
+func (s *Store) Held(conversation string) string {
+	if !validID(conversation) {
+		return ""
+	}
+	data, err := os.ReadFile(filepath.Join(s.dir, conversation+".live"))
+	var live struct {
+		Socket string `json:"socket"`
+	}
+	if err != nil || json.Unmarshal(data, &live) != nil {
+		return ""
+	}
+	return live.Socket
 }
 
 // Writing is Owner for a caller that need not know who it is.

@@ -233,14 +233,14 @@ func (o *Options) agent(ctx context.Context) (roster.Agent, error) {
 		return o.App.StartOwn(ctx, agent)
 	}
 	agent, err := o.local(ctx)
-	if err != nil || o.Session == "" && !o.Continue || o.ruled() {
+	if err != nil || o.Session == "" && !o.Continue {
 		return agent, err
 	}
 	id, err := o.App.Earlier(ctx, agent, o.Session)
 	if err != nil { // which is said where the session is opened
 		return agent, ctx.Err()
 	}
-	there, err := o.App.InOwn(ctx, string(id))
+	there, err := o.App.InOwn(ctx, string(id), agent)
 	if err != nil || !there {
 		return agent, err
 	}

@@ -122,12 +122,8 @@ func (c *Cluster) open(ctx context.Context, a *app.App, dir string, alarm func(s
 
 // files returns how sessions are kept in files: beside the conversations of this machine, unless those are not kept.
 func files(a *app.App) (engine.Options, error) {
-	o := engine.Options{Says: gateway.Says, Owner: identity.CurrentUser()}
-	cfg, err := a.Config()
-	if err == nil && !cfg.Store.Off {
-		o.Journals, err = a.StorePath()
-	}
-	return o, err
+	dir, err := a.Journals()
+	return engine.Options{Says: gateway.Says, Owner: identity.CurrentUser(), Journals: dir}, err
 }
 
 // held returns how long agents wait for this program to be back. In a cluster that must be less than the lease, which

@@ -12,7 +12,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/gateway"
-	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/jsonrpc"
@@ -60,29 +59,40 @@ func (o *Options) runAt(ctx context.Context) error {
 	return o.exportTo(about, read)
 }
 
-// readAt returns a session of the server: what its history has, with how its turns have ended or, if the server has no
-// history, what it sends to a client that loads the session.
+// readAt returns a session of the server: what its records say or, for a client that may not have those, what its history has, with how
+// its turns have ended. If the server has no history, it is what it sends to a client that loads the session.
 func (o *Options) readAt(ctx context.Context, h *backend.Host, found at.Session) (about store.Session, read *transcript.Snapshot, err error) {
 	if c := h.Conn(); c.Version() > 1 {
-		said, damaged := records.NewFold(store.Bounds()), false
-		page := pages(ctx, c)
-		err := gateway.Past(found.ID, func(r *gateway.HistoryRequest) (*gateway.HistoryAnswer, error) {
+		var r *store.Reading
+		damaged, page := false, pages(ctx, c)
+		err := gateway.PastRecords(found.ID, func(r *gateway.HistoryRequest) (*gateway.HistoryAnswer, error) {
+			r.Raw = true
 			res, err := page(r)
 			damaged = damaged || err == nil && res.Damaged
 			return res, err
-		}, func(u *gateway.PastUpdate) error { return u.Apply(said) })
+		}, func() { r, damaged = store.NewReading(string(found.ID), store.Bounds()), false }, func(u *gateway.PastUpdate) error {
+			if kept := u.Kept(); kept != nil {
+				r.Apply(kept)
+				return nil
+			}
+			return u.Apply(r.Fold())
+		})
 		if damaged {
 			fmt.Fprintf(o.App.Err, "acp: session %s: part of this session is damaged, and left out\n", safetext.Line(string(found.ID), 100))
 		}
-		if err == nil { // but for the usage, which the history does not have
+		about, known := r.Session()
+		if !known {
+			about = o.storedAt(found, "")
+		}
+		if err == nil && !known { // but for the usage, which the history does not have
 			if s, _, err := h.Restore(ctx, found.ID); err == nil {
 				if u := s.Snapshot().Session().Update(transcript.FieldUsage); u != nil {
-					said.Conversation.Apply(u)
+					r.Fold().Conversation.Apply(u)
 				}
 			}
 		}
 		if !errors.Is(err, jsonrpc.ErrMethodNotFound) {
-			return o.storedAt(found, ""), said.Conversation.Snapshot(), at.Refusal(err)
+			return about, r.Snapshot(), at.Refusal(err)
 		}
 	}
 	s, how, err := h.Restore(ctx, found.ID)

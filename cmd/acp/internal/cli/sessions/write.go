@@ -171,7 +171,11 @@ func (o *Options) delete(ctx context.Context) error {
 
 // deleteOwn has the user's own gateway delete a conversation that it has open, and end its agent.
 func (o *Options) deleteOwn(ctx context.Context, s store.Session) error {
-	there, err := o.App.InOwn(ctx, s.Conversation)
+	agent, err := o.App.AgentOf(s)
+	if err != nil {
+		return nil // which no gateway can run either
+	}
+	there, err := o.App.InOwn(ctx, s.Conversation, agent)
 	if err != nil || !there {
 		return err
 	}
