@@ -168,6 +168,7 @@ func (b *bench) serveAt(ctx context.Context, home, address string, args ...strin
 	for _, kind := range []string{"CONFIG", "DATA", "STATE", "CACHE"} {
 		cmd.Env = append(cmd.Env, "XDG_"+kind+"_HOME="+home)
 	}
+	cmd.Env = append(cmd.Env, "ACP_STORE_PATH="+filepath.Join(home, "acp", "gateway", "sessions")) // where those are that are made before
 	return begin(cmd)
 }
 

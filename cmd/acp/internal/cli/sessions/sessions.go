@@ -115,8 +115,8 @@ func NewCommandResume(a *app.App, with Interfaces, runF func(context.Context, *O
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List, search, resume and delete earlier conversations",
-		Long: `Work with earlier conversations. acp stores conversations on this machine as they happen;
-agents may know further sessions.
+		Long: `Work with earlier conversations. acp stores conversations on this machine as they happen,
+those of your gateway included; agents may know further sessions.
 
 An ID is either the id that the agent has given the session, or the unique id of the
 conversation; acp sessions list --json prints both. You can abbreviate it as long as it
@@ -127,7 +127,8 @@ by the ids of their conversations.
 Two handles save typing: - is the latest session of this directory, and @N the session
 in row N of acp sessions list.
 
-With --at, the sessions are those of a gateway instead (see acp serve).`,
+With --at, the sessions are those that a gateway lists (see acp serve). What your own has
+is in the list without it, too.`,
 		Aliases: []string{"session"},
 	}
 	add := func(verb Verb, use, short string, args cobra.PositionalArgs, set func(*Options, *cobra.Command), parse func(*Options, []string)) {

@@ -182,7 +182,7 @@ func (r *rig) environ(config string) []string {
 	for _, kind := range []string{"DATA", "STATE", "CACHE"} {
 		env = append(env, "XDG_"+kind+"_HOME="+r.home)
 	}
-	return env
+	return append(env, "ACP_STORE_PATH="+filepath.Join(r.logs(), "sessions")) // on the disk of the test
 }
 
 // lead has clients that connect from now on use a URL.
