@@ -506,21 +506,13 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 		return
 	}
 	update := withChild(s.id, b.session.ID(), b.names, said)
-	raw, err := json.Marshal(update)
+	raw, err := update.AppendJSON(nil)
 	if err != nil {
 		s.logger().Error("gateway: an update cannot be encoded", "kind", u.Kind(), "error", err)
 		b.stream.dropped(event)
 		return
 	}
 	r := records.Update{Update: raw, Child: child, Stamp: b.stream.stamp(event)}
-	if u.V1 != nil && child == "" {
-		if r.V1, err = json.Marshal(u.V1.Update); err != nil {
-			r.V1 = nil
-		}
-	}
-	if len(r.Update)+len(r.V1) > maxRecord {
-		r.V1 = nil
-	}
 	if len(r.Update) > maxRecord {
 		s.logger().Error("gateway: an update is too large to keep", "kind", u.Kind(), "bytes", len(r.Update))
 		note := records.Notice{Severity: acp.NoticeSeverityError, Title: "Something the agent has sent is missing.", Description: fmt.Sprintf("It is too large to keep: %d bytes.", len(r.Update))}
@@ -541,8 +533,16 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 		}
 		defer done()
 	}
-	s.g.tenancy.spent(owner, len(r.Update)+len(r.V1))
-	if err := s.log.put(ctx, kind, encode(r), b.stream.committed(r.Stamp)); err != nil {
+	s.g.tenancy.spent(owner, len(r.Update))
+	data, committed := r.Encode(), b.stream.committed(r.Stamp)
+	if err := s.log.put(ctx, kind, data, func(seq uint64, err error) {
+		if err == nil {
+			s.g.decoded.learn(s.id, &decoded{child: child, update: update, seq: seq, size: len(data)})
+		}
+		if committed != nil {
+			committed(seq, err)
+		}
+	}); err != nil {
 		return // whoever gave the session up has said so
 	}
 	if child != "" {

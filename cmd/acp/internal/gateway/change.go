@@ -83,7 +83,7 @@ func (s *session) change(ctx context.Context, c change) error {
 		if err := s.update(ctx, func(info *engine.Session) { info.Title = *c.Title }); err != nil {
 			return err
 		}
-		if _, err := s.log.commit(ctx, kindUpdate, encode(records.Update{Update: raw})); err != nil {
+		if _, err := s.log.commit(ctx, kindUpdate, (&records.Update{Update: raw}).Encode()); err != nil {
 			return err
 		}
 	}

@@ -108,7 +108,7 @@ func (b *backend) describes(a *ask, req *acp.PermissionRequest, about acp.Reques
 	if err != nil || len(raw) > maxRecord || !isNews {
 		return err
 	}
-	a.describes = &engine.Record{Kind: kindUpdate, Data: encode(records.Update{Update: raw, Child: a.child})}
+	a.describes = &engine.Record{Kind: kindUpdate, Data: (&records.Update{Update: raw, Child: a.child}).Encode()}
 	if a.child != "" {
 		a.describes.Kind = kindChild
 	}

@@ -15,8 +15,9 @@ const (
 	maxDecodedBytes = 4 << 20 // of the data of records, and of what clients are sent of them
 )
 
-// decodedUpdates remembers the updates that were decoded last: those who watch a session are sent the same ones,
-// each at about the same time. It remembers nothing of sessions that one client watches. The zero value is empty. It
+// decodedUpdates remembers the updates of the agents that came last, and those that were decoded last of sessions that several
+// clients watch: those who watch a session are sent the same ones, each at about the same time. It remembers nothing of sessions
+// that nobody watches. The zero value is empty. It
 // is safe for concurrent use; the updates must not be modified.
 type decodedUpdates struct {
 	mu    sync.Mutex
@@ -59,7 +60,7 @@ func (c *decodedUpdates) join(session string, n int) {
 	if w.clients += n; w.clients == 0 {
 		delete(c.watch, session)
 	}
-	if w.clients < 2 && len(w.by) > 0 {
+	if w.clients == 0 && len(w.by) > 0 {
 		w.by = nil
 		c.queue = slices.DeleteFunc(c.queue, func(d *decoded) bool {
 			if d.in == w {
@@ -100,25 +101,46 @@ func (c *decodedUpdates) of(session string, r *engine.Record) (*decoded, error) 
 		}
 		return d, nil
 	}
+	c.add(w, d)
+	return d, nil
+}
+
+// learn remembers an update of an agent as it is kept, so that nobody who watches has to decode it.
+func (c *decodedUpdates) learn(session string, d *decoded) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.watch[session]
+	if w != nil && w.by[d.seq] == nil {
+		c.add(w, d)
+	}
+}
+
+// add remembers an update. The caller holds c.mu.
+func (c *decodedUpdates) add(w *watched, d *decoded) {
 	if w.by == nil {
 		w.by = make(map[uint64]*decoded)
 	}
 	d.in = w
-	w.by[r.Seq], c.queue = d, append(c.queue, d)
+	w.by[d.seq], c.queue = d, append(c.queue, d)
 	c.grow(d, d.size)
-	return d, nil
 }
 
 // kept returns the update of a record if it is remembered, or nil.
 func (c *decodedUpdates) kept(session string, r *engine.Record) *decoded {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w := c.watch[session]; w != nil {
-		if d := w.by[r.Seq]; d != nil && d.size == len(r.Data) {
-			return d
-		}
+	w := c.watch[session]
+	if w == nil {
+		return nil
 	}
-	return nil
+	d := w.by[r.Seq]
+	if d == nil || d.size != len(r.Data) {
+		return nil
+	}
+	if d.mark == "" { // it was learned, and nobody has it yet
+		d.mark = markOf(r)
+	}
+	return d
 }
 
 // grow counts n bytes more for an update that is remembered, and forgets the oldest beyond the bounds. The caller holds

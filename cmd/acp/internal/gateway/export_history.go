@@ -104,7 +104,7 @@ func wasCompacted(err error) bool {
 
 // records returns records that say what an update of a history does.
 func (u *PastUpdate) records() ([]engine.Record, error) {
-	r := engine.Record{Seq: u.Cursor, From: u.Cursor, At: u.Time, Kind: kindUpdate, Data: encode(records.Update{Update: u.Update, Child: u.Child})}
+	r := engine.Record{Seq: u.Cursor, From: u.Cursor, At: u.Time, Kind: kindUpdate, Data: (&records.Update{Update: u.Update, Child: u.Child}).Encode()}
 	switch {
 	case u.Child != "":
 		r.Kind = kindChild

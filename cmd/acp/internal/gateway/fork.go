@@ -252,7 +252,7 @@ func forked(r engine.Record, from, to string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return encode(u), nil
+		return u.Encode(), nil
 	case kindEnd:
 		end, err := records.DecodeEnd(r.Data)
 		if err != nil {

@@ -35,7 +35,7 @@ func (s *session) setOption(ctx context.Context, id acp.SessionConfigID, v acp.S
 	if err := s.keep(ctx, func(a *attributes) { a.note(u, raw) }); err != nil {
 		return err
 	}
-	return s.log.put(ctx, kindUpdate, encode(records.Update{Update: raw}), nil)
+	return s.log.put(ctx, kindUpdate, (&records.Update{Update: raw}).Encode(), nil)
 }
 
 // choose has nobody else write options down until done is called: those that are written last must be those in force.

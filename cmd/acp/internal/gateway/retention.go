@@ -256,7 +256,7 @@ func (f *folder) update(r engine.Record) error {
 	if err != nil {
 		return err
 	}
-	less := record.V1 != nil || record.Stamp != records.Stamp{}
+	less := record.Stamp != records.Stamp{}
 	if merged, ok := join(f.text, u); ok && record.Child == f.of && f.size+len(record.Update) <= maxMerged {
 		f.open.To, f.text, f.less = r.Seq, merged, true
 		f.size += len(record.Update)
@@ -268,7 +268,7 @@ func (f *folder) update(r engine.Record) error {
 		f.open, f.n, f.less = engine.Gap{From: r.Seq, To: r.Seq}, 1, true
 		return nil
 	}
-	f.open, f.n, f.less = engine.Gap{From: r.Seq, To: r.Seq, Left: journal.Draft{Kind: r.Kind, Data: encode(records.Update{Update: record.Update, Child: record.Child})}}, 1, less
+	f.open, f.n, f.less = engine.Gap{From: r.Seq, To: r.Seq, Left: journal.Draft{Kind: r.Kind, Data: (&records.Update{Update: record.Update, Child: record.Child}).Encode()}}, 1, less
 	f.text, f.of, f.size = u, record.Child, len(record.Update)
 	return nil
 }
@@ -278,7 +278,7 @@ func (f *folder) close() {
 	if f.open.To > 0 && f.less {
 		if f.n > 1 && f.text != nil {
 			if raw, err := json.Marshal(f.text); err == nil {
-				f.open.Left.Data = encode(records.Update{Update: raw, Child: f.of})
+				f.open.Left.Data = (&records.Update{Update: raw, Child: f.of}).Encode()
 			}
 		}
 		f.gaps = append(f.gaps, f.open)

@@ -218,7 +218,7 @@ func (b *backend) keepSteered(ctx context.Context, m *steering) error {
 	if err != nil {
 		return fmt.Errorf("a message cannot be encoded: %w", err)
 	}
-	return b.s.log.put(ctx, kindUpdate, encode(records.Update{Update: raw}), func(seq uint64, err error) {
+	return b.s.log.put(ctx, kindUpdate, (&records.Update{Update: raw}).Encode(), func(seq uint64, err error) {
 		if err == nil {
 			m.written <- seq
 		}

@@ -21,7 +21,7 @@ func (s *session) unsuggest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.log.commit(ctx, kindUpdate, encode(records.Update{Update: raw})); err != nil {
+	if _, err := s.log.commit(ctx, kindUpdate, (&records.Update{Update: raw}).Encode()); err != nil {
 		return err
 	}
 	return s.keep(ctx, func(a *attributes) { a.note(none, raw) })

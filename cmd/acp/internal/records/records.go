@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/goacp/acp/acpv2"
@@ -102,8 +103,7 @@ func (p *Prompt) Author() string { return cmp.Or(p.From, p.By) }
 
 // An Update is the data of a [journal.KindUpdate], and of a [journal.KindChild].
 type Update struct {
-	Update json.RawMessage `json:"update"`       // of version 2
-	V1     json.RawMessage `json:"v1,omitempty"` // as an agent of version 1 has sent it
+	Update json.RawMessage `json:"update"` // of version 2
 	// Child is the session of the subagent that it is about, or "".
 	Child acpv2.SessionID `json:"child,omitempty"`
 	Stamp
@@ -119,10 +119,21 @@ func (u *Update) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(u))
 }
 
-// OfUpdate returns the data of an update that is JSON.
-func OfUpdate(update []byte) []byte {
-	data := make([]byte, 0, len(updateKey)+len(update)+1)
-	return append(append(append(data, updateKey...), update...), '}')
+// Encode returns the data. Update must be JSON: it is most of what is written, so it is not looked at again.
+func (u *Update) Encode() []byte {
+	data := make([]byte, 0, len(updateKey)+len(u.Update)+len(u.Child)+64)
+	data = append(append(data, updateKey...), u.Update...)
+	if u.Child != "" {
+		child, _ := json.Marshal(u.Child) // a string cannot fail
+		data = append(append(data, `,"child":`...), child...)
+	}
+	if u.Event > 0 {
+		data = strconv.AppendUint(append(data, `,"e":`...), u.Event, 10)
+	}
+	if u.Marked > 0 {
+		data = strconv.AppendUint(append(data, `,"w":`...), u.Marked, 10)
+	}
+	return append(data, '}')
 }
 
 // The beginnings of data that is an update as the protocol has it, and of what has one as its first member.
