@@ -27,7 +27,7 @@ const (
 	// indexID marks the file as an index: "acpI"; indexVersion is its version. An index of an
 	// earlier version is rebuilt.
 	indexID      = 0x61637049
-	indexVersion = 5
+	indexVersion = 6
 )
 
 const indexSchema = `
@@ -45,7 +45,7 @@ CREATE TABLE session (
 	updated  INTEGER NOT NULL,
 	turns    INTEGER NOT NULL,
 	events   INTEGER NOT NULL,
-	open     INTEGER NOT NULL, -- whether the last turn has no end
+	state    TEXT    NOT NULL, -- how the last turn has ended
 	parent   TEXT    NOT NULL, -- a conversation, or nothing
 	by       TEXT    NOT NULL,
 	chunks   INTEGER NOT NULL, -- of text: the last one's number
@@ -280,13 +280,13 @@ func schemaOf(ctx context.Context, db *sql.DB) (schema string, err error) {
 type index struct{ db *sql.DB }
 
 // columns are those that scanSession reads.
-const columns = `session.id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, open, parent, by`
+const columns = `session.id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, state, parent, by`
 
 // scanSession reads the columns of a row into a session.
 func scanSession(scan func(...any) error, more ...any) (id int64, v Session, err error) {
 	var command, earlier string
 	var created, updated int64
-	err = scan(append([]any{&id, &v.Conversation, &v.Agent, &v.ID, &earlier, &command, &v.Cwd, &v.Title, &v.Protocol, &created, &updated, &v.Turns, &v.Events, &v.Open, &v.Parent, &v.By}, more...)...)
+	err = scan(append([]any{&id, &v.Conversation, &v.Agent, &v.ID, &earlier, &command, &v.Cwd, &v.Title, &v.Protocol, &created, &updated, &v.Turns, &v.Events, &v.State, &v.Parent, &v.By}, more...)...)
 	if err != nil {
 		return 0, Session{}, fmt.Errorf("%w: %w", errIndexBroken, err)
 	}

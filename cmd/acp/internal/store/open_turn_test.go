@@ -41,10 +41,10 @@ func TestOpen(t *testing.T) {
 			s := openTest(t, t.TempDir())
 			id := write(t, s, Session{Key: Key{"a", "s"}}, tt.events...)
 			list, err := s.List(t.Context(), Query{}) // from the index
-			if err != nil || len(list) != 1 || list[0].Open != tt.open {
+			if err != nil || len(list) != 1 || (list[0].State == records.StateRunning) != tt.open {
 				t.Errorf("listed %+v, %v", list, err)
 			}
-			if v, err := s.Session(t.Context(), id); err != nil || v.Open != tt.open {
+			if v, err := s.Session(t.Context(), id); err != nil || (v.State == records.StateRunning) != tt.open {
 				t.Errorf("read %+v, %v", v, err)
 			}
 		})

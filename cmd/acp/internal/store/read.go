@@ -265,7 +265,7 @@ func (s *Store) Writing(ctx context.Context, conversation string) (bool, error) 
 // IsInterrupted reports whether the program of a conversation was killed in the middle of its last turn: the turn is open,
 // and no running process writes the conversation. It returns false if that is not known.
 func (s *Store) IsInterrupted(ctx context.Context, v Session) bool {
-	if !v.Open {
+	if v.State != records.StateRunning {
 		return false
 	}
 	busy, err := s.Writing(ctx, v.Conversation)

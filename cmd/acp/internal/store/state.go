@@ -111,19 +111,21 @@ func (s *state) apply(r *journal.Record) {
 		}
 		return
 	case journal.KindReset:
-		s.Events, s.Open = 0, false
+		s.Events, s.State = 0, ""
 	case journal.KindEnd:
 		s.Turns++
 		end, err := records.DecodeEnd(r.Data)
-		s.Open = err == nil && end.Others > 0
+		if s.State = end.State(); err != nil {
+			s.State = records.StateIdle
+		}
 	case journal.KindPrompt:
-		s.Open = true
+		s.State = records.StateRunning
 	case journal.KindUpdate:
 		switch u, _ := records.RawUpdate(r.Data); {
 		case bytes.HasPrefix(u, []byte(userChunk)) && !marked(u):
-			s.Open = true
-		case bytes.HasPrefix(u, []byte(idleUpdate)):
-			s.Open = false
+			s.State = records.StateRunning
+		case bytes.HasPrefix(u, []byte(idleUpdate)) && s.State == records.StateRunning:
+			s.State = records.StateIdle
 		}
 	}
 	if s.Events++; !s.known {

@@ -59,9 +59,10 @@ type Session struct {
 	Updated      time.Time // of the last event
 	Turns        int       // that have ended
 	Events       int64     // that are kept
-	// Open says that the last turn has no end: it runs, or its program was killed in the middle of
-	// it. See [Store.Writing].
-	Open bool
+	// State is how the last turn has ended, as in a gateway: [records.StateIdle] and so on, or "" if there was none. It is
+	// [records.StateRunning] if the turn has no end: it runs, or its program was killed in the middle of it. See
+	// [Store.IsInterrupted].
+	State string
 	// Earlier are other ids that the agent gave it, the latest last and 16 at most: if an agent has
 	// forgotten a session, the conversation continues in a new one.
 	Earlier []string

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/long"
 	"github.com/goacp/acp/transcript"
 )
@@ -120,7 +121,7 @@ func TestAppendAndRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := Session{Key: key, Conversation: id, Title: "Two", Created: at, Turns: 1, Events: 3}
+	session := Session{Key: key, Conversation: id, Title: "Two", Created: at, Turns: 1, Events: 3, State: records.StateIdle}
 	if diff := cmp.Diff(session, got, cmpopts.IgnoreFields(Session{}, "Updated")); diff != "" {
 		t.Error(diff)
 	}

@@ -252,7 +252,8 @@ func (o *Options) printBelow(line string) error {
 // An Item is a session in the output of --json.
 type Item struct {
 	export.Session
-	From    string `json:"from"` // stored, agent or both
+	From    string `json:"from"`            // stored, agent or both
+	State   string `json:"state,omitempty"` // of the last turn: running, idle, failed or stopped
 	Events  int64  `json:"events,omitempty"`
 	Snippet string `json:"snippet,omitempty"` // the text around the first match of a search
 	// Interrupted reports that the program ended in the middle of the last turn.
@@ -268,7 +269,7 @@ func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked 
 	}
 	if o.JSON {
 		for _, v := range rows {
-			data, err := json.Marshal(Item{export.SessionOf(v.Session), v.from, v.Events, v.Snippet, v.interrupted})
+			data, err := json.Marshal(Item{export.SessionOf(v.Session), v.from, v.State, v.Events, v.Snippet, v.interrupted})
 			if err != nil {
 				return err
 			}
@@ -303,24 +304,24 @@ func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked 
 		short = shortener(all)
 	}
 	now := o.now()
-	header := []string{"ID", "AGENT", "WHEN", "TURNS", "DIRECTORY", "TITLE"}
+	header := []string{"ID", "AGENT", "STATE", "WHEN", "TURNS", "DIRECTORY", "TITLE"}
 	if asked {
-		header = slices.Insert(header, 4, "FROM")
+		header = slices.Insert(header, 5, "FROM")
 	}
 	table := [][]string{header}
 	home, _ := os.UserHomeDir()
 	for _, v := range rows {
-		title := safetext.Line(v.Title, 300)
+		state := v.State
 		if v.interrupted {
-			title = "(interrupted) " + title
+			state = "interrupted"
 		}
 		turns := ""
 		if v.from != fromAgent {
 			turns = fmt.Sprint(v.Turns)
 		}
-		cells := []string{safetext.Line(short(names.Of(v.Session)), 200), safetext.Line(v.Agent, 60), at.Ago(now, v.Updated), turns, safetext.Line(at.Tilde(v.Cwd, home), 300), title}
+		cells := []string{safetext.Line(short(names.Of(v.Session)), 200), safetext.Line(v.Agent, 60), state, at.Ago(now, v.Updated), turns, safetext.Line(at.Tilde(v.Cwd, home), 300), safetext.Line(v.Title, 300)}
 		if asked {
-			cells = slices.Insert(cells, 4, v.from)
+			cells = slices.Insert(cells, 5, v.from)
 		}
 		table = append(table, cells)
 	}

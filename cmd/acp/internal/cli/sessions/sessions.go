@@ -203,13 +203,14 @@ func (o *Options) listCommand(c *cobra.Command) {
 	f.DurationVar(&o.Wait, "wait", 15*time.Second, "how long to wait for the agent")
 	c.Long = `List sessions, the latest first: those that are stored on this machine and, with --agent
 or --remote, those that the agent knows. The column FROM then shows where each session
-is known: stored, agent or both. If the agent cannot be asked or does not answer in
+is known: stored, agent or both. STATE is running while a turn runs, interrupted if its
+program was killed in the middle, or how the last turn has ended: idle, failed or stopped.
+If the agent cannot be asked or does not answer in
 time, the list contains the stored sessions only, and the exit status is not 0.
 
-With --at, the list has the sessions that a gateway keeps (see acp serve). STATE is running
-while a turn runs, waiting while a question of the agent waits for an answer, or how the last
-turn has ended: idle, failed or stopped. HERE is the number of clients that have the session
-open.`
+With --at, the list has the sessions that a gateway keeps (see acp serve). STATE is also
+waiting, while a question of the agent waits for an answer. HERE is the number of clients
+that have the session open.`
 	c.Example = `  acp sessions list --here
   acp sessions list --at own
   acp sessions list --at https://agents.example`

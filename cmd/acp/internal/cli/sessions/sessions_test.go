@@ -206,10 +206,10 @@ func TestList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `ID               AGENT   WHEN        TURNS  DIRECTORY  TITLE
-0123456789-b     gemini  now         1      DIR        Second line
-0123456789-a     gemini  2h ago      1      DIR        First
-fffff-1-2-3-4-5  claude  2026-08-23  1      DIR        Third
+	want := `ID               AGENT   STATE  WHEN        TURNS  DIRECTORY  TITLE
+0123456789-b     gemini  idle   now         1      DIR        Second line
+0123456789-a     gemini  idle   2h ago      1      DIR        First
+fffff-1-2-3-4-5  claude  idle   2026-08-23  1      DIR        Third
 `
 	dir := b.app.Cwd
 	got := strings.ReplaceAll(out, dir, "DIR")
@@ -287,10 +287,10 @@ func TestListRemote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `ID AGENT WHEN TURNS FROM DIRECTORY TITLE
-both gemini 30m ago 1 both ` + b.app.Cwd + ` By the agent
+	want := `ID AGENT STATE WHEN TURNS FROM DIRECTORY TITLE
+both gemini idle 30m ago 1 both ` + b.app.Cwd + ` By the agent
 far gemini 2h ago agent /y Far
-stored gemini 3h ago 1 stored ` + b.app.Cwd + ` Stored`
+stored gemini idle 3h ago 1 stored ` + b.app.Cwd + ` Stored`
 	if got := normSpace(out); strings.TrimSpace(got) != strings.TrimSpace(normSpace(want)) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -406,7 +406,7 @@ func TestInterrupted(t *testing.T) {
 				}
 			}
 			out, _, err := b.run("list")
-			if err != nil || strings.Contains(out, "(interrupted) Cut off") != interrupted || strings.Count(out, "interrupted") > 1 {
+			if err != nil || strings.Contains(normSpace(out), "alpha interrupted now") != interrupted || strings.Count(out, "interrupted") > 1 {
 				t.Errorf("interrupted %v, index %v: %v\n%s", interrupted, index, err, out)
 			}
 			if !index {
