@@ -185,19 +185,22 @@ func (a *App) StorePath() (dir string, err error) {
 	return "", nil
 }
 
-// Journals returns the directory in which a gateway keeps its sessions: that of the store, so that there is one list. It is "", which
-// means a directory in that for state, if nothing is stored, or if somebody has moved the state of a server alone, as services and
-// containers do: then everything of the server is to be there.
+// Journals returns the directory in which a gateway keeps its sessions: that of the conversations, so that there is one list. It
+// is "", which means a directory in that for state, if somebody has moved the state of a server alone, as services and containers
+// do: then everything of the server is to be there.
 func (a *App) Journals() (dir string, err error) {
 	cfg, err := a.Config()
-	if err != nil || cfg.Store.Off || a.State != "" {
+	if err != nil || a.State != "" {
 		return "", err
 	}
 	env := lookup(cfg.Environ)
 	state, _ := env("XDG_STATE_HOME")
 	data, _ := env("XDG_DATA_HOME")
 	if state != "" && data == "" && cfg.Store.Path == "" {
-		return "", nil
+		home, err := os.UserHomeDir()
+		if err != nil || filepath.Clean(state) != filepath.Join(home, ".local", "state") {
+			return "", nil
+		}
 	}
 	return a.StorePath()
 }

@@ -135,6 +135,9 @@ func (e *Engine) usage(ctx context.Context, owner string) (u Usage, err error) {
 			return Usage{}, err
 		}
 		for _, s := range page.Sessions {
+			if records.ByChat(s.ID) {
+				continue // what its user said in chats is not the gateway's
+			}
 			u.Sessions++
 			if size, err := e.files.size(s.ID); err == nil {
 				u.Bytes += size
@@ -263,7 +266,10 @@ func (f *fold) apply(r *Record) error {
 	case d.State != nil:
 		s.State, s.Owner, s.Parent, s.Updated = *d.State, d.Owner, cmp.Or(d.From, d.Parent), storable(d.Updated, at)
 	case s.State == "": // a chat's, which leaves all that as it is
-		s.State, f.parent = records.StateIdle, d.Parent
+		s.State = records.StateIdle
+	}
+	if d.State == nil {
+		f.parent = d.Parent
 	}
 	for name, v := range d.Attributes {
 		if string(v) == "null" {

@@ -217,6 +217,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 	if _, err := e.Claim(t.Context(), "s", l); !errors.Is(err, engine.ErrDeleted) {
 		t.Errorf("claim: %v", err)
 	}
+	x.put = nil
 	if _, err := x.Index.DeleteSession(t.Context(), "t"); err != nil {
 		t.Fatal(err)
 	}

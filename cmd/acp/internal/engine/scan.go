@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
-// freshFor is how long the index counts as up to date with what others write, and foreignFor how long that does what somebody
-// is writing.
+// The index counts as up to date for freshFor after all journals were looked at, and for foreignFor after one was read that
+// another program is writing.
 const freshFor, foreignFor = 200 * time.Millisecond, 2 * time.Second
 
 // fresh brings the index up to date with what other programs have written. If that fails, the index counts as it is.
@@ -57,19 +60,8 @@ func (e *Engine) refresh(ctx context.Context) error {
 	maps.DeleteFunc(x.unlisted, func(id string, _ unlisted) bool { _, there := sizes[id]; return !there })
 	maps.DeleteFunc(x.read, func(_ string, at time.Time) bool { return time.Since(at) >= foreignFor })
 	for id, size := range sizes {
-		was, there := had[id]
-		if there && was == size || x.unlisted[id].size == size && size > 0 {
+		if was, there := had[id]; there && was == size || e.owner(id) != nil {
 			continue
-		}
-		who, owned, err := e.journals.Owner(ctx, id)
-		if there && (err != nil || owned && who == x.who) {
-			continue
-		}
-		if owned {
-			if _, lately := x.read[id]; lately {
-				continue
-			}
-			x.read[id] = time.Now()
 		}
 		if err := e.index(ctx, id, size); err != nil {
 			return err
@@ -78,9 +70,31 @@ func (e *Engine) refresh(ctx context.Context) error {
 	return nil
 }
 
-// index brings what the index has of a journal up to date. The caller holds scanning.
+// index updates what the index has of a journal that another program may have written to. It does nothing if the journal was read a
+// moment ago and is being written still. The caller holds scanning.
 func (e *Engine) index(ctx context.Context, id string, size int64) error {
 	x := e.files
+	if v, known := x.unlisted[id]; known && v.size == size {
+		return nil
+	}
+	who, owned, err := e.journals.Owner(ctx, id)
+	if err == nil && owned && who == x.who {
+		return nil // another engine of this process writes the index
+	}
+	if owned {
+		if at, lately := x.read[id]; lately && time.Since(at) < foreignFor {
+			return nil
+		}
+		x.read[id] = time.Now()
+	}
+	unlock, err := e.lock(ctx, id) // so that nobody here claims it, or changes its row
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if e.owner(id) != nil {
+		return nil
+	}
 	f := newFold(id, e.o.Says)
 	computed, err := e.journals.Computed(ctx, id)
 	if err == nil {
@@ -105,46 +119,62 @@ func (e *Engine) index(ctx context.Context, id string, size int64) error {
 		x.unlisted[id] = unlisted{f.parent, size}
 		return nil
 	}
+	delete(x.unlisted, id)
 	s, shares, err := x.made(f)
 	if err != nil {
 		return err
 	}
-	return x.db.Put(ctx, s, shares, size)
+	if err := x.db.Put(ctx, s, shares, size); err != nil {
+		return err
+	}
+	if _, err := x.size(id); errors.Is(err, fs.ErrNotExist) { // meanwhile, and then the row came back
+		if _, err := x.db.DeleteSession(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
-// written has the index know of a session what another program has written.
+// written updates the index for a session that another program may have written to.
 func (e *Engine) written(ctx context.Context, id string) error {
 	x := e.files
-	if x == nil || e.owner(id) != nil {
+	if x == nil || e.owner(id) != nil || journal.CheckID(id) != nil {
 		return nil
-	}
-	size, err := x.size(id)
-	if err != nil {
-		return e.fresh(ctx)
 	}
 	x.scanning.Lock()
 	defer x.scanning.Unlock()
 	was, err := x.db.Size(ctx, id)
-	if errors.Is(err, ErrNotFound) || err == nil && was < size { // of several files, the first one is smaller
-		if who, owned, err := e.journals.Owner(ctx, id); err != nil || owned && who == x.who {
-			return nil
-		}
-		return e.index(ctx, id, size)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
 	}
-	return err
+	there := err == nil
+	size, err := x.size(id)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && there:
+		if _, err := e.db.DeleteSession(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		return nil
+	case err != nil, there && was >= size: // of a conversation in several files, the first one is smaller
+		return nil
+	}
+	return e.index(ctx, id, size)
 }
 
-// An unlisted journal is in no list: it cannot be read, or it is the conversation of a subagent, which is deleted with the one
-// that it is part of.
+// An unlisted journal cannot be read, or is the conversation of a subagent: that is deleted with the one that it is part of.
 type unlisted struct {
 	part string // of that
 	size int64
 }
 
 // partsOf returns the parts of a session, and their parts, those that are deepest first.
-func (x *files) partsOf(id string) (all []string) {
+func (e *Engine) partsOf(ctx context.Context, id string) (all []string, err error) {
+	x := e.files
 	x.scanning.Lock()
 	defer x.scanning.Unlock()
+	if err := e.refresh(ctx); err != nil { // there may be new ones
+		return nil, err
+	}
 	for next := []string{id}; len(next) > 0; next = next[1:] {
 		for name, p := range x.unlisted {
 			if p.part == next[0] && !slices.Contains(all, name) {
@@ -153,5 +183,5 @@ func (x *files) partsOf(id string) (all []string) {
 		}
 	}
 	slices.Reverse(all)
-	return all
+	return all, nil
 }

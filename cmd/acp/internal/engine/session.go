@@ -251,12 +251,16 @@ func decodeCursor(s string) (Position, error) {
 func (e *Engine) Delete(ctx context.Context, id string) (owner string, err error) {
 	there := false
 	if e.files != nil {
-		for _, part := range e.files.partsOf(id) {
+		parts, err := e.partsOf(ctx, id)
+		if err != nil {
+			return "", fmt.Errorf("delete session %q: %w", id, err)
+		}
+		for _, part := range parts {
 			if err := e.journals.Delete(ctx, part); err != nil && !errors.Is(err, ErrNotFound) {
 				return "", fmt.Errorf("delete session %q, the part %q: %w", id, part, known(err))
 			}
 		}
-		err := e.journals.Delete(ctx, id)
+		err = e.journals.Delete(ctx, id)
 		if there = err == nil; err != nil && !errors.Is(err, ErrNotFound) {
 			return "", fmt.Errorf("delete session %q: %w", id, known(err))
 		}

@@ -87,6 +87,9 @@ func (b *backend) Scan(ctx context.Context, id string, after uint64, at int64, y
 	if at == 0 && after > 1 { // the first record, and then those from the position on
 		r.from, r.n = 1, 1
 		first, err := r.next()
+		if err == nil && len(first) == 0 {
+			_, err = b.db.State(ctx, id) // it may have been deleted meanwhile
+		}
 		if err != nil {
 			return err
 		}
@@ -106,7 +109,11 @@ func (b *backend) Scan(ctx context.Context, id string, after uint64, at int64, y
 	}
 	for r.from <= min(st.Seq, math.MaxInt64) {
 		some, err := r.next()
-		if err != nil || len(some) == 0 {
+		if err == nil && len(some) == 0 {
+			_, err = b.db.State(ctx, id) // likewise
+			return err
+		}
+		if err != nil {
 			return err
 		}
 		for i := range some {

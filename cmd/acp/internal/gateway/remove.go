@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/internal/sleep"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -98,6 +99,11 @@ func (g *Gateway) removeHere(ctx context.Context, id, asked string) error {
 		}
 		gone = err == nil
 		return err
+	}
+	if g.cfg.Nodes == nil && g.session(id) == nil {
+		if who, err := g.cfg.Log.Owner(ctx, id); err == nil && who != "" {
+			return openElsewhere(&journal.OwnedError{ID: id, Who: who})
+		}
 	}
 	if s := g.session(id); s != nil {
 		// It is deleted while it is owned. Once it is given up, another node may claim it.

@@ -62,7 +62,7 @@ func (g *Gateway) retainOnce(ctx context.Context, cursor string, now time.Time) 
 	work := 0
 	for i := range page.Sessions {
 		info := &page.Sessions[i]
-		if info.State == records.StateRunning {
+		if info.State == records.StateRunning || records.ByChat(info.ID) {
 			continue
 		}
 		worked, err := g.retainSession(ctx, info, now)
@@ -264,7 +264,7 @@ func (f *folder) update(r engine.Record) error {
 		return nil
 	}
 	f.close()
-	if acp.IsMomentary(u) {
+	if isPassing(u) {
 		f.open, f.n, f.less = engine.Gap{From: r.Seq, To: r.Seq}, 1, true
 		return nil
 	}

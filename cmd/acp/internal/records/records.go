@@ -7,9 +7,11 @@ package records
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goacp/acp/acpv2"
@@ -20,6 +22,19 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
+
+const (
+	// chatLetters are the letters of ids of conversations that a chat has begun, and chatLength is how many there are: 80 random bits.
+	chatLetters = "abcdefghijklmnopqrstuvwxyz234567"
+	chatLength  = 16
+)
+
+// NewID returns an id for a conversation that a chat begins.
+func NewID() string { return strings.ToLower(rand.Text()[:chatLength]) }
+
+// ByChat reports whether a chat, or acp exec, has begun the conversation with an id. The bounds of a gateway and its retention are
+// not for those.
+func ByChat(id string) bool { return len(id) == chatLength && strings.Trim(id, chatLetters) == "" }
 
 // A Stamp says which event of an agent that outlives its owner a record is about, and up to which one all have reached the log.
 type Stamp struct {

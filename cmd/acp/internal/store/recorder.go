@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 const (
@@ -52,7 +53,7 @@ type Recorder struct {
 // Record returns the recorder of a new conversation, with an id of its own. Nothing is on the disk before the first call of
 // Append. [Store.Resume] returns that of an existing one.
 func (s *Store) Record(session Session, o RecordOptions) *Recorder {
-	session.Conversation = newID()
+	session.Conversation = records.NewID()
 	return &Recorder{store: s, id: session.Conversation, o: o, session: session, troubled: make(chan struct{})}
 }
 

@@ -2,7 +2,7 @@ package store
 
 import (
 	"bytes"
-	"crypto/rand"
+
 	"encoding/json"
 	"slices"
 	"strings"
@@ -32,23 +32,11 @@ func cut(s string, max int) string {
 	return s[:max]
 }
 
-// idLetters are the letters of ids of conversations that a chat has begun.
-const idLetters = "abcdefghijklmnopqrstuvwxyz234567"
-
-// idLength is their length: 80 random bits.
-const idLength = 16
-
-// newID returns an id for a conversation.
-func newID() string { return strings.ToLower(rand.Text()[:idLength]) }
-
-// gatewayID begins the ids of those that a gateway has begun.
+// gatewayID begins the ids of sessions that a gateway has begun.
 const gatewayID = "s_"
 
 func validID(id string) bool {
-	if hex, ok := strings.CutPrefix(id, gatewayID); ok {
-		return hex != "" && len(hex) <= 64 && strings.Trim(hex, "0123456789abcdef") == ""
-	}
-	return len(id) == idLength && strings.Trim(id, idLetters) == ""
+	return records.ByChat(id) || strings.HasPrefix(id, gatewayID) && journal.CheckID(id) == nil && !strings.Contains(id, ".")
 }
 
 // unknownAgent is the agent of conversations for which the log names none.

@@ -114,7 +114,7 @@ func TestAppendAndRead(t *testing.T) {
 	if diff := cmp.Diff(want, all(t, s, id)); diff != "" {
 		t.Error(diff)
 	}
-	if got := all(t, s, newID()); got != nil {
+	if got := all(t, s, records.NewID()); got != nil {
 		t.Errorf("events of no conversation: %v", got)
 	}
 	got, err := s.Find(t.Context(), "gemini", "s1")
@@ -128,7 +128,7 @@ func TestAppendAndRead(t *testing.T) {
 	if fresh, err := s.Session(t.Context(), id); err != nil || !cmp.Equal(fresh, got) {
 		t.Errorf("the log says %+v, %v", fresh, err)
 	}
-	if _, err := s.Session(t.Context(), newID()); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Session(t.Context(), records.NewID()); !errors.Is(err, ErrNotFound) {
 		t.Errorf("no conversation: %v", err)
 	}
 	if _, err := s.Session(t.Context(), "../"+other); !errors.Is(err, ErrNotFound) {
@@ -353,5 +353,5 @@ func TestChild(t *testing.T) {
 // namedID returns an id of a conversation that is the same each time.
 func namedID(of, name string) string {
 	sum := sha256.Sum256([]byte(of + "\x00" + name))
-	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:idLength])
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:16])
 }

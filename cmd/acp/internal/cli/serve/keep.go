@@ -269,7 +269,7 @@ func (k *keeping) restore(ctx context.Context, file string) (err error) {
 		return err
 	}
 	if old, err := isDatabase(file); old || err != nil {
-		return k.restoreOld(ctx, file, dir, err)
+		return k.restoreOld(ctx, file, dir, o.Journals, err)
 	}
 	backup, err := openBackup(ctx, file)
 	if err != nil {
@@ -300,11 +300,11 @@ func (k *keeping) moved(kept string) {
 }
 
 // restoreOld restores a backup of an earlier version, unless there is an error.
-func (k *keeping) restoreOld(ctx context.Context, file, dir string, err error) error {
+func (k *keeping) restoreOld(ctx context.Context, file, dir, elsewhere string, err error) error {
 	if err != nil {
 		return err
 	}
-	kept, err := sqlite.RestoreLog(ctx, file, dir, k.force)
+	kept, err := sqlite.RestoreLog(ctx, file, dir, elsewhere, k.force)
 	if errors.Is(err, engine.ErrCorrupt) {
 		return fmt.Errorf("nothing was restored: %w; to restore what can be read, write --force", err)
 	}

@@ -13,11 +13,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
 	"github.com/goacp/acp/cmd/acp/internal/journal/file"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // Backup writes the journals in a directory to a file, which must not exist, also while other processes
@@ -57,31 +59,21 @@ func Backup(ctx context.Context, journals, name string) (err error) {
 	return file.System{}.SyncDir(filepath.Dir(name))
 }
 
-// Restore makes the sessions of a backup those of a directory, which nobody may have open. journals is where they are, if that is
-// elsewhere; no program may have one of them open. What was there is kept, in a
+// Restore makes the sessions of a backup those of a directory, which nobody may have open. What was there is kept, in a
 // directory beside it whose path is returned, or "". So are the index, which is made anew, and the ends that were seen:
 // they may be of records that the backup does not have. After an error everything is where it was, unless the error
 // says otherwise.
+//
+// elsewhere is where the journals are, if that is not in the directory: beside conversations that no gateway has begun. Of those
+// the ones stay that the backup does not have. No program may have one open that is replaced.
 func Restore(ctx context.Context, from *file.Archive, dir, elsewhere string) (kept string, err error) {
-	at := cmp.Or(elsewhere, filepath.Join(dir, journals))
-	c := file.Open(at, file.Options{})
-	defer func() { err = errors.Join(err, c.Close()) }()
-	var open error
-	if err := c.List(ctx, func(id string, _ int64) bool {
-		if who, owned, err := c.Owner(ctx, id); owned || err != nil {
-			open = cmp.Or(err, error(&journal.OwnedError{ID: id, Who: who}))
-		}
-		return open == nil
-	}); err != nil || open != nil {
-		return "", errors.Join(err, open)
-	}
-	return replace(dir, at, func(part string) error { return from.Extract(ctx, part) })
+	return replace(ctx, dir, journals, elsewhere, func(part string) error { return from.Extract(ctx, part) })
 }
 
 // RestoreLog is [Restore] for a backup of an earlier version, which is a database: [Open] takes it over, and verifies
 // its records then. It fails with [engine.ErrCorrupt] if pages of the database are damaged, unless that is accepted.
-func RestoreLog(ctx context.Context, from, dir string, damaged bool) (kept string, err error) {
-	return replace(dir, filepath.Join(dir, earlierName), func(part string) error {
+func RestoreLog(ctx context.Context, from, dir, elsewhere string, damaged bool) (kept string, err error) {
+	return replace(ctx, dir, earlierName, elsewhere, func(part string) error {
 		if err := copyFile(ctx, from, part); err != nil {
 			return err
 		}
@@ -130,54 +122,111 @@ func checkLog(ctx context.Context, path string, damaged bool) (err error) {
 	return err
 }
 
-// replace puts what make makes in the place of all sessions of a directory, under a path.
-func replace(dir, at string, make func(part string) error) (kept string, err error) {
-	part := at + ".restoring"
+// A renaming is a file, or a directory, that gets another name.
+type renaming struct{ from, to string }
+
+// replace puts what make makes in the place of all sessions of a directory, under a name. elsewhere is where the journals are, if
+// that is another directory.
+func replace(ctx context.Context, dir, name, elsewhere string, make func(part string) error) (kept string, err error) {
+	part := filepath.Join(cmp.Or(elsewhere, dir), "restoring")
 	if err := os.RemoveAll(part); err != nil { // of one that was interrupted
 		return "", err
 	}
 	// All of it first, so that what is there is left alone until it is whole.
-	if err := make(part); err != nil {
-		return "", errors.Join(err, os.RemoveAll(part))
-	}
-	before := "before-" + strconv.FormatInt(time.Now().UnixMicro(), 10)
-	old := filepath.Join(dir, before)
-	if err := os.Mkdir(old, 0o700); err != nil {
-		return "", errors.Join(err, os.RemoveAll(part))
-	}
-	moves := [][2]string{}
-	for _, was := range keptNames() {
-		moves = append(moves, [2]string{filepath.Join(dir, was), filepath.Join(old, was)})
-	}
-	if filepath.Dir(at) != filepath.Clean(dir) { // last, so that it is what is returned
-		moves = append(moves, [2]string{at, at + "." + before})
-	}
-	var moved [][2]string
-	for _, m := range moves {
-		if err = os.Rename(m[0], m[1]); err == nil {
-			moved = append(moved, m)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		err = nil
-	}
-	if err == nil {
-		err = os.Rename(part, at)
+	if err = os.MkdirAll(filepath.Dir(part), 0o700); err == nil {
+		err = make(part)
 	}
 	if err != nil {
-		for _, m := range moved {
-			err = errors.Join(err, os.Rename(m[1], m[0]))
+		return "", errors.Join(err, os.RemoveAll(part))
+	}
+	old := filepath.Join(dir, "before-"+strconv.FormatInt(time.Now().UnixMicro(), 10))
+	var away []renaming
+	for _, was := range keptNames() {
+		away = append(away, renaming{filepath.Join(dir, was), filepath.Join(old, was)})
+	}
+	in := []renaming{{part, filepath.Join(dir, name)}}
+	dirs := []string{old}
+	if elsewhere != "" {
+		apart := filepath.Join(elsewhere, filepath.Base(old))
+		dirs = append(dirs, apart)
+		var more []renaming
+		if more, in, err = exchange(ctx, elsewhere, apart, part, in); err != nil {
+			return "", errors.Join(err, os.RemoveAll(part))
 		}
-		return "", errors.Join(err, os.Remove(old), os.RemoveAll(part))
+		away = append(away, more...)
 	}
-	err = errors.Join(file.System{}.SyncDir(dir), file.System{}.SyncDir(filepath.Dir(at)))
-	if len(moved) == 0 {
-		return "", errors.Join(os.Remove(old), err)
+	for _, d := range dirs {
+		err = errors.Join(err, os.Mkdir(d, 0o700))
 	}
-	if last := moved[len(moved)-1]; last[0] == at && filepath.Dir(at) != filepath.Clean(dir) {
-		return last[1], err
+	moved, err := rename(away, err)
+	placed, err := rename(in, err)
+	if err != nil {
+		for _, m := range append(placed, moved...) {
+			err = errors.Join(err, os.Rename(m.to, m.from))
+		}
 	}
-	return old, err
+	kept = old
+	for _, d := range dirs { // one that has nothing is not there
+		if os.Remove(d) != nil {
+			kept = d
+		} else if d == old {
+			kept = ""
+		}
+	}
+	for _, d := range []string{dir, elsewhere} {
+		if d != "" {
+			err = errors.Join(err, file.System{}.SyncDir(d))
+		}
+	}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(part))
+	}
+	return kept, os.RemoveAll(part)
+}
+
+// rename renames what is there, in order, unless there is an error, and returns what it has renamed.
+func rename(all []renaming, err error) ([]renaming, error) {
+	var done []renaming
+	for _, r := range all {
+		if err != nil {
+			break
+		}
+		if err = os.Rename(r.from, r.to); err == nil {
+			done = append(done, r)
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	return done, err
+}
+
+// exchange returns which files of a directory go apart when a restored one comes in: those of sessions that it has, and those that a
+// gateway has begun. It fails with a [*journal.OwnedError] if a program has one of them open.
+func exchange(ctx context.Context, dir, apart, part string, in []renaming) (away, back []renaming, err error) {
+	restored, err := os.ReadDir(part)
+	if err == nil { // otherwise it is a database, which goes to the directory of the server
+		in = nil
+	}
+	for _, e := range restored {
+		in = append(in, renaming{filepath.Join(part, e.Name()), filepath.Join(dir, e.Name())})
+	}
+	c := file.Open(dir, file.Options{})
+	defer func() { err = errors.Join(err, c.Close()) }()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range list {
+		id, _, _ := strings.Cut(e.Name(), ".")
+		if !e.Type().IsRegular() || !exists(filepath.Join(part, id+".jsonl")) && records.ByChat(id) {
+			continue
+		}
+		if who, owned, err := c.Owner(ctx, id); owned || err != nil && !errors.Is(err, journal.ErrNoLocks) {
+			return nil, nil, cmp.Or(err, error(&journal.OwnedError{ID: id, Who: who}))
+		}
+		away = append(away, renaming{filepath.Join(dir, e.Name()), filepath.Join(apart, e.Name())})
+	}
+	return away, in, nil
 }
 
 // keptNames returns the names of everything that is kept of sessions in a directory, or was by earlier versions.

@@ -141,7 +141,7 @@ func TestBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Of an agent, of an earlier version, of a restore that was interrupted, and what stays.
-	for _, name := range []string{"sessions/a.live", "log.db-wal", "sessions.restoring", "node"} {
+	for _, name := range []string{"sessions/a.live", "log.db-wal", "restoring", "node"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestBackup(t *testing.T) {
 			t.Errorf("%s was not moved", name)
 		}
 	}
-	if exists(filepath.Join(dir, "sessions.restoring")) || !exists(filepath.Join(dir, "node")) {
+	if exists(filepath.Join(dir, "restoring")) || !exists(filepath.Join(dir, "node")) {
 		t.Error("more was moved, or less")
 	}
 	restored := opening(t, toServe, dir)
@@ -258,11 +258,11 @@ func TestRestoreLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{other, text, filepath.Join(files, "none")} {
-		if _, err := RestoreLog(t.Context(), name, dir, true); err == nil {
+		if _, err := RestoreLog(t.Context(), name, dir, "", true); err == nil {
 			t.Errorf("%s was restored", name)
 		}
 	}
-	if _, err := RestoreLog(t.Context(), torn, dir, false); !errors.Is(err, engine.ErrCorrupt) {
+	if _, err := RestoreLog(t.Context(), torn, dir, "", false); !errors.Is(err, engine.ErrCorrupt) {
 		t.Errorf("damaged: %v", err)
 	}
 	if after, err := os.ReadDir(dir); err != nil || fmt.Sprint(before) != fmt.Sprint(after) {
@@ -273,7 +273,7 @@ func TestRestoreLog(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(dir, journals), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		kept, err := RestoreLog(t.Context(), name, dir, damaged)
+		kept, err := RestoreLog(t.Context(), name, dir, "", damaged)
 		if err != nil || !exists(filepath.Join(kept, journals)) || exists(filepath.Join(dir, journals)) {
 			t.Errorf("%s: %q, %v", name, kept, err)
 		}

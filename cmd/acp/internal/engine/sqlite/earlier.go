@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -33,7 +34,7 @@ const (
 // takeOver makes journals of the sessions that an earlier version has kept in a directory. Then it renames their file. It
 // fails while another program has the file open.
 func takeOver(ctx context.Context, dir string, o engine.Options) error {
-	if err := moveJournals(filepath.Join(dir, journals), journalsOf(dir, o)); err != nil {
+	if err := moveJournals(ctx, filepath.Join(dir, journals), journalsOf(dir, o)); err != nil {
 		return fmt.Errorf("move the sessions of an earlier version: %w", err)
 	}
 	path, lock := filepath.Join(dir, earlierName), filepath.Join(dir, earlierName+".lock")
@@ -74,9 +75,10 @@ func takeOver(ctx context.Context, dir string, o engine.Options) error {
 	})
 }
 
-// moveJournals moves the journals of a directory to another one. A journal is the last file of its session that is moved, so that
-// a call that was cut off can be repeated.
-func moveJournals(from, to string) error {
+// moveJournals moves the journals of a directory to another one, with what is beside them. A journal is the last file of its
+// session that is moved, so that a call that was cut off can be repeated. One that is there already stays, and so does the other
+// one, under the name of a file that nobody reads.
+func moveJournals(ctx context.Context, from, to string) error {
 	list, err := os.ReadDir(from)
 	if from == to || errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -88,19 +90,43 @@ func moveJournals(from, to string) error {
 		return cmp.Or(cmp.Compare(len(filepath.Ext(a.Name())), len(filepath.Ext(b.Name()))), strings.Compare(a.Name(), b.Name()))
 	})
 	for _, e := range list {
-		if err != nil {
-			return err
-		}
-		was, now := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
-		if err = os.Rename(was, now); err == nil || !e.Type().IsRegular() {
-			continue
-		}
-		_ = os.Remove(now + ".part") // they are on different file systems
-		if err = copyFile(context.Background(), was, now+".part"); err == nil {
-			err = errors.Join(os.Chmod(now+".part", 0o600), os.Rename(now+".part", now), os.Remove(was))
+		if err == nil && e.Type().IsRegular() && filepath.Ext(e.Name()) != ".lock" {
+			err = moveFile(ctx, filepath.Join(from, e.Name()), to)
 		}
 	}
-	return errors.Join(err, file.System{}.SyncDir(to), os.Remove(from))
+	if err == nil {
+		err = file.System{}.SyncDir(to)
+	}
+	if err == nil {
+		_ = os.RemoveAll(from) // of what is left nobody needs anything
+	}
+	return err
+}
+
+// moveFile moves a file to a directory. Nothing is removed before it is there, on the disk.
+func moveFile(ctx context.Context, name, dir string) error {
+	to := filepath.Join(dir, filepath.Base(name))
+	for exists(to) {
+		to += ".old"
+	}
+	err := os.Rename(name, to)
+	if !errors.Is(err, syscall.EXDEV) {
+		return err
+	}
+	part := to + ".part"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := copyFile(ctx, name, part); err != nil {
+		return err
+	}
+	if err := os.Rename(part, to); err != nil {
+		return err
+	}
+	if err := (file.System{}).SyncDir(dir); err != nil {
+		return err
+	}
+	return os.Remove(name)
 }
 
 // keepEarlier gives the file of an earlier version another name, which it returns.
