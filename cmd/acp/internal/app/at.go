@@ -65,6 +65,9 @@ func (a *App) At(where string) (roster.Agent, error) {
 
 // notHere refuses flags that are for an agent which this program starts.
 func (a *App) notHere() error {
+	if off, _ := a.Flags["store.off"].(bool); off {
+		return exitcode.Errorf(exitcode.Usage, "a gateway keeps its sessions: --no-store cannot be combined with it")
+	}
 	if len(a.Proxies) > 0 {
 		return exitcode.Errorf(exitcode.Usage, "--proxy does not reach an agent in a gateway: start the gateway with it, or set agents.NAME.proxies there")
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -8,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/holder"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/own"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
@@ -26,26 +26,33 @@ func (a *App) FindOwn(ctx context.Context) (s own.Server, ok bool, err error) {
 	return own.Find(ctx, cfg.Dirs.State)
 }
 
-// InOwn reports whether a conversation is open in the user's own gateway, so that whoever continues it does so there. If its agent
-// runs on although the gateway has ended, the next one is started, which takes the agent over; agent is what new sessions get.
-func (a *App) InOwn(ctx context.Context, conversation string, agent roster.Agent) (bool, error) {
+// InOwn reports whether a conversation is open in the user's own gateway, so that whoever continues it does so there. by is the
+// program that has it open, or "" if none has.
+func (a *App) InOwn(ctx context.Context, conversation string) (there bool, by string, err error) {
 	kept, err := a.Store(ctx)
 	if err != nil || kept == nil {
-		return false, err
+		return false, "", err
 	}
-	who, open, err := kept.Owner(ctx, conversation)
-	if err != nil {
-		return false, ctx.Err() // where it is not known, continuing it says why
-	}
-	if !open {
-		if socket := kept.Held(conversation); socket == "" || holder.Gone(socket) {
-			return false, nil
-		}
-		_, err := a.StartOwn(ctx, agent)
-		return err == nil, err
+	by, open, err := kept.Owner(ctx, conversation)
+	if err != nil || !open {
+		return false, "", ctx.Err() // where it is not known, continuing it says why
 	}
 	s, ok, err := a.FindOwn(ctx)
-	return ok && who == own.Who(s.PID), err
+	return ok && by == own.Who(s.PID), cmp.Or(by, "another program"), err
+}
+
+// GoesOn is InOwn for a caller that continues the conversation. If its agent runs on although the gateway has ended, the next one is
+// started, which takes the agent over; agent is what new sessions get.
+func (a *App) GoesOn(ctx context.Context, conversation string, agent roster.Agent) (bool, error) {
+	there, by, err := a.InOwn(ctx, conversation)
+	if err != nil || there || by != "" {
+		return there, err
+	}
+	if kept, err := a.Store(ctx); err != nil || kept == nil || kept.Held(conversation) == "" {
+		return false, err
+	}
+	_, err = a.StartOwn(ctx, agent)
+	return err == nil, err
 }
 
 // isOwn reports whether an agent that is a URL is the user's own gateway, whose sessions are in the list of conversations.

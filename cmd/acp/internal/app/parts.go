@@ -18,6 +18,7 @@ import (
 	builtin "github.com/goacp/acp/cmd/acp/internal/agent"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/identity"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/model/catalog"
@@ -221,7 +222,7 @@ func (a *App) Store(ctx context.Context) (*store.Store, error) {
 			a.warn("conversations are not kept: there is no home directory; --no-store or the setting store.path end this message")
 			return nil, nil
 		}
-		s, err := store.Open(ctx, store.Options{Path: dir, Normal: cfg.Store.Sync == "normal", Logger: a.logger(), Who: fmt.Sprintf("acp %s (process %d)", cmp.Or(a.By, "chat"), os.Getpid())})
+		s, err := store.Open(ctx, store.Options{Path: dir, Normal: cfg.Store.Sync == "normal", Logger: a.logger(), User: identity.CurrentUser(), Who: fmt.Sprintf("acp %s (process %d)", cmp.Or(a.By, "chat"), os.Getpid())})
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, err

@@ -56,7 +56,7 @@ const MaxSessions = 10_000
 
 // The states of a session.
 const (
-	Running = "running" // a turn runs
+	Running = "running" // a turn runs; that of another program on the machine of the gateway is "elsewhere"
 	Waiting = "waiting" // its agent waits for an answer
 	Idle    = "idle"
 	Failed  = "failed"  // its last turn did

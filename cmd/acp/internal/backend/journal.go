@@ -423,7 +423,7 @@ func updateEvent(u acpv2.SessionUpdate) store.Event {
 // answerItem is an answer for a journal.
 func answerItem(q *question, chosen acpv2.RequestPermissionOutcome) item {
 	it := item{answer: q, chosen: chosen}
-	data, err := json.Marshal(records.DecidedOf(q.ref, q.req, records.OutcomeOf(chosen)))
+	data, err := json.Marshal(records.DecidedOf(q.ref, q.req, chosen))
 	if err != nil {
 		return it
 	}

@@ -150,6 +150,9 @@ func (k *keeper) damaged(session store.Session, damage *journal.DamageError) {
 type openError struct{ owned *journal.OwnedError }
 
 func (e *openError) Error() string {
+	if who := e.owned.Who; strings.HasPrefix(who, "acp serve") || strings.Contains(who, "your gateway") {
+		return fmt.Sprintf("it is open in %s, which continues it: acp sessions resume %s", safetext.Line(who, 200), e.owned.ID)
+	}
 	return fmt.Sprintf("it is open in %s: close it there first (acp sessions show %s reads it meanwhile)",
 		safetext.Line(cmp.Or(e.owned.Who, "another program"), 200), e.owned.ID)
 }

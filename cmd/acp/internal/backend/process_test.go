@@ -23,6 +23,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/test/replay"
@@ -476,8 +477,8 @@ func TestKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if busy, err := st.Writing(t.Context(), kept.Conversation); busy || err != nil || !kept.Open || !history.InTurn(snap) {
-				t.Errorf("written: %v, %v; open: %v; in a turn: %v", busy, err, kept.Open, history.InTurn(snap))
+			if busy, err := st.Writing(t.Context(), kept.Conversation); busy || err != nil || kept.State != records.StateRunning || !history.InTurn(snap) {
+				t.Errorf("written: %v, %v; open: %v; in a turn: %v", busy, err, kept.State == records.StateRunning, history.InTurn(snap))
 			}
 			if !strings.HasPrefix(snap.Text(), shown.String()) {
 				t.Errorf("shown %d bytes, of which the store has other %d", shown.Len(), len(snap.Text()))

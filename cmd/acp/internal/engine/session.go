@@ -197,6 +197,15 @@ type Position struct {
 // no session is in two pages unless
 // its Updated was set back. A cursor that List did not return fails with [ErrInvalid].
 func (e *Engine) List(ctx context.Context, q Query) (Page, error) {
+	if err := e.fresh(ctx); err != nil {
+		return Page{}, err
+	}
+	return e.Listed(ctx, q)
+}
+
+// Listed is List as of when the journals were looked at last, if they are in files: what other programs have written since may be
+// missing.
+func (e *Engine) Listed(ctx context.Context, q Query) (Page, error) {
 	after, err := decodeCursor(q.Cursor)
 	if err != nil {
 		return Page{}, err
@@ -206,9 +215,6 @@ func (e *Engine) List(ctx context.Context, q Query) (Page, error) {
 		n = 100
 	}
 	n = min(n, 500)
-	if err := e.fresh(ctx); err != nil {
-		return Page{}, err
-	}
 	all, err := e.db.ListSessions(ctx, q, after, n+1)
 	if err != nil {
 		return Page{}, fmt.Errorf("list sessions: %w", err)

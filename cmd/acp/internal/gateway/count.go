@@ -31,6 +31,8 @@ type wireCounts struct {
 type count struct {
 	Here    int `json:"here,omitempty"`
 	Waiting int `json:"waiting,omitempty"`
+	// elsewhere says that the session is not open here, and no other node may have it.
+	elsewhere bool
 }
 
 // counted serves another node.
@@ -42,7 +44,7 @@ func (g *Gateway) counted(_ context.Context, p *wireCount) (*wireCounts, error) 
 func (g *Gateway) count(ids []string) map[string]count {
 	all := make(map[string]count)
 	for _, id := range ids {
-		if c := (count{g.present.count(id), g.waiting(id)}); c != (count{}) {
+		if c := (count{Here: g.present.count(id), Waiting: g.waiting(id)}); c != (count{}) {
 			all[id] = c
 		}
 	}
@@ -52,6 +54,15 @@ func (g *Gateway) count(ids []string) map[string]count {
 // counts counts on all nodes that answer in time.
 func (g *Gateway) counts(ctx context.Context, ids []string) map[string]count {
 	all := g.count(ids)
+	if g.cfg.Nodes == nil {
+		for _, id := range ids {
+			if g.session(id) == nil {
+				c := all[id]
+				c.elsewhere = true
+				all[id] = c
+			}
+		}
+	}
 	if g.cfg.Nodes == nil || len(ids) == 0 {
 		return all
 	}

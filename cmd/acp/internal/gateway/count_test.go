@@ -29,7 +29,7 @@ func TestCounts(t *testing.T) {
 	// A node that is busy may not answer in time: the next time it does.
 	for {
 		got := c.g.counts(t.Context(), []string{string(s.ID()), "s_none"})
-		if len(got) == 1 && got[string(s.ID())] == (count{2, 1}) {
+		if len(got) == 1 && got[string(s.ID())] == (count{Here: 2, Waiting: 1}) {
 			break
 		}
 		t.Logf("%+v", got)

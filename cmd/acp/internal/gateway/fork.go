@@ -260,7 +260,7 @@ func forked(r engine.Record, from, to string) ([]byte, error) {
 		}
 		end.Stamp = records.Stamp{}
 		return encode(end), nil
-	case kindNotice:
+	case kindNotice, kindOutput:
 		return r.Data, nil
 	}
 	return nil, nil

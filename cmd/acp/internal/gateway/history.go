@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,7 +107,7 @@ func (g *Gateway) history(ctx context.Context, p *HistoryRequest) (*HistoryAnswe
 	case limit == 0:
 		limit = pageHistory
 	}
-	past := past{g: g, id: info.ID, raw: p.Raw && info.Owner == who.User}
+	past := past{g: g, id: info.ID, raw: p.Raw && who.owns()}
 	if c := acp.AgentConnFrom(ctx); c != nil {
 		past.caps = c.CapabilitiesV1()
 	}
@@ -176,19 +175,40 @@ func (p *past) record(r *engine.Record) (pastRecord, error) {
 	return next, nil
 }
 
-// rawOf returns a record as it is kept, or nothing if it is about the agent that runs only.
-func rawOf(_ string, r *engine.Record) (u *PastUpdate, err error) {
-	u = &PastUpdate{Cursor: r.Seq, Time: r.At, Record: &PastRecord{r.Kind, r.Data}}
+// rawOf returns a record as its owner gets it: without what is secret, what others do not see of who has said something, and what is
+// about the agent that runs. It returns nothing for a kind that is not part of the conversation, or data of the wrong form.
+func rawOf(_ string, r *engine.Record) (*PastUpdate, error) {
+	u := &PastUpdate{Cursor: r.Seq, Time: r.At, Record: &PastRecord{r.Kind, r.Data}}
+	var err error
 	switch r.Kind {
-	case kindStart, kindSent, kindAccepted, kindMark, kindShare, journal.KindGap:
-		return nil, nil
-	case journal.KindSession: // its attributes can have what is secret
-		var d records.Description
-		if err := json.Unmarshal(r.Data, &d); err != nil {
-			return nil, err
+	case kindUpdate, kindChild, kindNotice, kindEnd, kindOutput, kindDropped, journal.KindReset, journal.KindLost:
+		return u, nil
+	case kindPrompt:
+		var p records.Prompt
+		if p, err = records.DecodePrompt(r.Data); err == nil {
+			p.From, p.By, p.Operation = p.Author(), "", ""
+			u.Record.Data, err = p.Encode()
 		}
-		d.Attributes = nil
+	case kindAsk:
+		var a records.Asked
+		err = json.Unmarshal(r.Data, &a)
+		a.Raw, a.Stamp = nil, records.Stamp{}
+		u.Record.Data = encode(a)
+	case kindAnswer:
+		var d records.Decided
+		err = json.Unmarshal(r.Data, &d)
+		d.By, d.Key, d.Content = "", "", nil
 		u.Record.Data = encode(d)
+	case journal.KindSession:
+		var d records.Description
+		err = json.Unmarshal(r.Data, &d)
+		d.Attributes, d.Owner = nil, ""
+		u.Record.Data = encode(d)
+	default:
+		return nil, nil
+	}
+	if err != nil { // which those who read a file leave out, too
+		return nil, nil
 	}
 	return u, nil
 }
@@ -236,7 +256,7 @@ func pastOf(id string, r *engine.Record) (u *PastUpdate, err error) {
 		if err != nil {
 			return nil, err
 		}
-		u.Kind, u.StopReason, u.Error = PastEnd, end.Stop, end.Error
+		u.Kind, u.StopReason, u.Error = PastEnd, end.Stop, end.Why()
 		say = end.Update()
 	case kindAnswer:
 		var a records.Decided
@@ -253,7 +273,7 @@ func pastOf(id string, r *engine.Record) (u *PastUpdate, err error) {
 			return nil, err
 		}
 		u.Kind = PastUpdated
-		say = &acp.TerminalOutputChunk{TerminalID: acp.TerminalID(o.TerminalID), Data: base64.StdEncoding.EncodeToString(o.Data)}
+		say = o.Update()
 	default:
 		return nil, nil
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/sleep"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -367,11 +368,16 @@ func (g *Gateway) attend(ctx context.Context, lapse <-chan error) (left <-chan s
 
 // tend says what the node does, and looks for turns that others have left, until ctx ends.
 func (g *Gateway) tend(ctx context.Context) {
-	if g.cfg.Nodes == nil {
-		return
-	}
 	due := time.NewTicker(tick)
 	defer due.Stop()
+	for g.cfg.Nodes == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-due.C:
+			g.settleLeft(ctx)
+		}
+	}
 	for {
 		g.describe(ctx)
 		if g.isDraining() {
@@ -388,6 +394,28 @@ func (g *Gateway) tend(ctx context.Context) {
 		}
 	}
 }
+
+// settleLeft ends turns whose program was killed: chats, and runs of acp exec, on this machine.
+func (g *Gateway) settleLeft(ctx context.Context) {
+	left, err := g.cfg.Log.Listed(ctx, engine.Query{State: records.StateRunning, Limit: maxSettled})
+	if err != nil && ctx.Err() == nil {
+		g.cfg.Logger.Warn("gateway: unfinished turns cannot be listed", "error", err)
+	}
+	for _, info := range left.Sessions {
+		if g.session(info.ID) != nil {
+			continue
+		}
+		if who, err := g.cfg.Log.Owner(ctx, info.ID); err != nil || who != "" {
+			continue
+		}
+		if _, err := g.own(ctx, info.ID); err != nil && !errors.Is(err, engine.ErrOwned) && ctx.Err() == nil {
+			g.logger(info.ID).Warn("gateway: an unfinished turn cannot be ended", "error", err)
+		}
+	}
+}
+
+// maxSettled bounds the turns that are ended at a time.
+const maxSettled = 100
 
 // describe stores what this node says of itself.
 func (g *Gateway) describe(ctx context.Context) {

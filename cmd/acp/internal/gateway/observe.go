@@ -157,6 +157,10 @@ func (g *Gateway) outage(ctx context.Context, err error) error {
 	default:
 		return err
 	}
+	if g.cfg.Nodes == nil {
+		g.cfg.Logger.Warn("gateway: sessions cannot be read or written", "error", err)
+		return &jsonrpc.Failure{Message: "the server cannot read or write its sessions: its log says why", Reason: "unavailable", RetryAfter: 5 * time.Second}
+	}
 	g.cfg.Logger.Warn("gateway: the database cannot be reached", "error", err)
 	return &jsonrpc.Failure{Message: "the server cannot reach its database at present: try again in a moment", Reason: "unavailable", RetryAfter: 5 * time.Second}
 }

@@ -321,9 +321,16 @@ func (g *Gateway) waiting(id string) int {
 	return len(s.asks)
 }
 
+// StateElsewhere is the state, in a list, of a session in which a turn runs that another program on this machine has: a chat, or acp
+// exec. If that was killed, the gateway ends the turn soon.
+const StateElsewhere = "elsewhere"
+
 // about returns _meta of a session in a list, in which n is how much happens.
 func about(who *Who, info *engine.Session, n count) json.RawMessage {
 	about := map[string]any{"agent": info.Agent, "state": info.State}
+	if info.State == records.StateRunning && n.elsewhere {
+		about["state"] = StateElsewhere
+	}
 	if info.Owner != who.User {
 		about["owner"], about["role"] = info.Owner, who.standing
 	}

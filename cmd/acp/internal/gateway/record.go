@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -146,9 +147,9 @@ const maxEndMeta = 16 << 10
 
 // outcomeOfEnd returns how a turn has ended. seq is the number of the record.
 func outcomeOfEnd(e *records.End, seq uint64) turnEnd {
-	end := turnEnd{stop: e.Stop, seq: seq, by: e.By, meta: e.Meta}
-	if e.Error != "" {
-		end.err = &jsonrpc.Failure{Message: e.Error, Reason: "agent"}
+	end := turnEnd{stop: cmp.Or(e.Stop, acp.StopEndTurn), seq: seq, by: e.By, meta: e.Meta}
+	if why := e.Why(); why != "" {
+		end.err = &jsonrpc.Failure{Message: why, Reason: "agent"}
 	}
 	return end
 }

@@ -565,6 +565,12 @@ func sendRecord(as *acp.AgentSession, principal string, c *children, r engine.Re
 		return sendEnd(as, &end, &r)
 	case kindAnswer:
 		return sendDecision(as, c, &r)
+	case kindOutput:
+		var o records.Output
+		if err := json.Unmarshal(r.Data, &o); err != nil {
+			return err
+		}
+		return as.Send(o.Update())
 	}
 	return nil
 }

@@ -48,15 +48,17 @@ func (f *Fold) Apply(r *journal.Record) {
 		}
 	case journal.KindAsked:
 		var a Asked
-		if json.Unmarshal(r.Data, &a) == nil {
-			f.Asked(a.ID, a.Permission())
+		if json.Unmarshal(r.Data, &a) != nil {
+			return
+		}
+		if req := a.Permission(); req != nil {
+			entry, _ := c.Asked(req)
+			f.asked[a.ID] = question{entry, req}
 		}
 	case journal.KindDecided:
 		var d Decided
-		if json.Unmarshal(r.Data, &d) == nil && !f.Decided(d.ID, d.Outcome) && d.Child == "" {
-			if u := d.Update(r); u != nil {
-				c.Apply(u)
-			}
+		if json.Unmarshal(r.Data, &d) == nil {
+			f.decided(r, &d)
 		}
 	case journal.KindEnd:
 		var e End
@@ -73,22 +75,16 @@ func (f *Fold) Apply(r *journal.Record) {
 	}
 }
 
-// Asked adds a question, unless req is nil.
-func (f *Fold) Asked(id string, req *acpv2.RequestPermissionRequest) {
-	if req != nil {
-		entry, _ := f.Conversation.Asked(req)
-		f.asked[id] = question{entry, req}
+// decided adds the decision on a question: to the question, if the conversation has that, or else to the tool call.
+func (f *Fold) decided(r *journal.Record, d *Decided) {
+	if q, ok := f.asked[d.ID]; ok {
+		f.Conversation.Answered(q.entry, d.permission(q.req))
+		delete(f.asked, d.ID)
+		return
 	}
-}
-
-// Decided adds the decision on a question. It reports whether the conversation has that.
-func (f *Fold) Decided(id string, o Outcome) bool {
-	q, ok := f.asked[id]
-	if ok {
-		f.Conversation.Answered(q.entry, o.permission(q.req))
-		delete(f.asked, id)
+	if u := d.Update(r); u != nil && d.Child == "" {
+		f.Conversation.Apply(u)
 	}
-	return ok
 }
 
 // Apply adds output to a conversation.

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -216,6 +217,11 @@ type Output struct {
 	Data       []byte `json:"data"` // in base64
 }
 
+// Update returns the output as clients see it, which do not learn of a gap before it.
+func (o *Output) Update() *acpv2.TerminalOutputChunk {
+	return &acpv2.TerminalOutputChunk{TerminalID: acpv2.TerminalID(o.TerminalID), Data: base64.StdEncoding.EncodeToString(o.Data)}
+}
+
 // An End is the data of a [journal.KindEnd].
 type End struct {
 	Prompt string           `json:"prompt"` // the id of its prompt, or "" if that is the last one
@@ -266,12 +272,15 @@ func EndOf(t *transcript.TurnEnd) End {
 	return End{Stop: t.StopReason, Ended: cmp.Or(t.By, transcript.EndedByAgent), By: t.Who, Said: t.Said, Error: t.Error, Others: t.Others}
 }
 
+// Why returns why the turn failed, or "".
+func (e *End) Why() string { return cmp.Or(e.Error, e.Said) }
+
 // State returns the state of a session whose last turn has ended so.
 func (e *End) State() string {
 	switch {
 	case e.Others > 0:
 		return StateRunning
-	case e.Error != "" || e.Said != "":
+	case e.Why() != "":
 		return StateFailed
 	case (e.Stop == acpv2.StopReasonEndTurn || e.Stop == "") && (e.Ended == "" || e.Ended == transcript.EndedByAgent):
 		return StateIdle
@@ -294,7 +303,7 @@ func (e *End) Update() *acpv2.IdleStateUpdate {
 		said.Ended, said.Stop, said.Said, said.Others = e.Ended, e.Stop, e.Said, e.Others
 	}
 	u := &acpv2.IdleStateUpdate{StopReason: e.Stop, Meta: ownmeta.Of(said)}
-	if text := cmp.Or(e.Error, e.Said); text != "" {
+	if text := e.Why(); text != "" {
 		u.StopReason, u.Error = acpv2.StopReasonError, &acpv2.Error{Code: jsonrpc.CodeInternalError, Message: text}
 	}
 	return u
@@ -357,12 +366,12 @@ func (o *Outcome) UnmarshalJSON(data []byte) error {
 		return json.Unmarshal(data, (*string)(o))
 	}
 	was, err := acpv2.UnmarshalRequestPermissionOutcome(data)
-	*o = OutcomeOf(was)
+	*o = outcomeOf(was)
 	return err
 }
 
-// OutcomeOf returns an outcome of the protocol. One that it does not know is [Cancelled].
-func OutcomeOf(o acpv2.RequestPermissionOutcome) Outcome {
+// outcomeOf returns an outcome of the protocol. One that it does not know is [Cancelled].
+func outcomeOf(o acpv2.RequestPermissionOutcome) Outcome {
 	if s, ok := o.(*acpv2.SelectedPermissionOutcome); ok {
 		return Outcome(s.OptionID)
 	}
@@ -370,9 +379,12 @@ func OutcomeOf(o acpv2.RequestPermissionOutcome) Outcome {
 }
 
 // permission returns the outcome of a permission in the words of the protocol.
-func (o Outcome) permission(req *acpv2.RequestPermissionRequest) acpv2.RequestPermissionOutcome {
+func (d *Decided) permission(req *acpv2.RequestPermissionRequest) acpv2.RequestPermissionOutcome {
+	if d.Outcome == Cancelled && d.Kind == "" && d.Name == "" {
+		return &acpv2.CancelledPermissionOutcome{}
+	}
 	for _, option := range req.Options {
-		if string(option.OptionID) == string(o) {
+		if string(option.OptionID) == string(d.Outcome) {
 			return &acpv2.SelectedPermissionOutcome{OptionID: option.OptionID}
 		}
 	}
@@ -380,10 +392,11 @@ func (o Outcome) permission(req *acpv2.RequestPermissionRequest) acpv2.RequestPe
 }
 
 // DecidedOf returns the decision on a permission.
-func DecidedOf(id string, req *acpv2.RequestPermissionRequest, o Outcome) Decided {
-	d := Decided{ID: id, Outcome: o, Title: req.Title}
+func DecidedOf(id string, req *acpv2.RequestPermissionRequest, o acpv2.RequestPermissionOutcome) Decided {
+	d := Decided{ID: id, Outcome: outcomeOf(o), Title: req.Title}
+	selected, _ := o.(*acpv2.SelectedPermissionOutcome)
 	for _, option := range req.Options {
-		if string(option.OptionID) == string(o) {
+		if selected != nil && option.OptionID == selected.OptionID {
 			d.Name, d.Kind = option.Name, option.Kind
 			break
 		}

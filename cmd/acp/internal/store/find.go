@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // maxCandidates bounds the sessions that an AmbiguousError names.
@@ -70,7 +72,7 @@ func (s *Store) sessions(ctx context.Context, cond string, args []any, holds fun
 	err = s.index.use(ctx, indexWait, func(ctx context.Context, x *index) error {
 		err := s.refresh(ctx, x)
 		if err == nil {
-			found, _, err = x.sessions(ctx, `SELECT `+columns+` FROM session WHERE `+cond+` ORDER BY updated DESC, id DESC`, args...)
+			found, _, err = x.sessions(ctx, `SELECT `+columns+` FROM session WHERE `+s.mine()+` AND (`+cond+`) ORDER BY updated DESC, id DESC`, args...)
 		}
 		return err
 	})
@@ -80,7 +82,7 @@ func (s *Store) sessions(ctx context.Context, cond string, args []any, holds fun
 	s.log.Info("a session is looked for without the index", "error", err)
 	found = nil
 	err = s.each(ctx, func(v Session) error {
-		if holds(v) {
+		if s.shows(&v) && holds(v) {
 			found = append(found, v)
 		}
 		return nil
@@ -205,9 +207,12 @@ type Names struct {
 	all    []string
 }
 
-// Of returns the name of a session: the agent's id or, if the agent has given it again since, the
+// Of returns the name of a session: the agent's id or, if a gateway has begun it, or the agent has given it again since, the
 // id of the conversation. [Store.Find] finds the session by it.
 func (n *Names) Of(v Session) string {
+	if !records.ByChat(v.Conversation) && v.Conversation != "" {
+		return v.Conversation // by which a gateway knows it, too
+	}
 	if c, ok := n.latest[v.Key]; ok && c != v.Conversation && v.Conversation != "" {
 		return v.Conversation
 	}
@@ -243,7 +248,7 @@ func (s *Store) named(ctx context.Context) (found []Session, err error) {
 		if err := s.refresh(ctx, x); err != nil {
 			return err
 		}
-		rows, err := x.db.QueryContext(ctx, `SELECT agent, sid, conv FROM session WHERE parent = '' AND sid <> '' ORDER BY updated DESC, id DESC`)
+		rows, err := x.db.QueryContext(ctx, `SELECT agent, sid, conv FROM session WHERE parent = '' AND sid <> '' AND `+s.mine()+` ORDER BY updated DESC, id DESC`)
 		if err != nil {
 			return err
 		}

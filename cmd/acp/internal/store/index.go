@@ -47,6 +47,7 @@ CREATE TABLE session (
 	events   INTEGER NOT NULL,
 	state    TEXT    NOT NULL, -- how the last turn has ended
 	parent   TEXT    NOT NULL, -- a conversation, or nothing
+	owner    TEXT    NOT NULL,
 	by       TEXT    NOT NULL,
 	chunks   INTEGER NOT NULL, -- of text: the last one's number
 	size     INTEGER NOT NULL, -- of the journal, up to which it was read; -1 if not to its end
@@ -280,13 +281,13 @@ func schemaOf(ctx context.Context, db *sql.DB) (schema string, err error) {
 type index struct{ db *sql.DB }
 
 // columns are those that scanSession reads.
-const columns = `session.id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, state, parent, by`
+const columns = `session.id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, state, parent, owner, by`
 
 // scanSession reads the columns of a row into a session.
 func scanSession(scan func(...any) error, more ...any) (id int64, v Session, err error) {
 	var command, earlier string
 	var created, updated int64
-	err = scan(append([]any{&id, &v.Conversation, &v.Agent, &v.ID, &earlier, &command, &v.Cwd, &v.Title, &v.Protocol, &created, &updated, &v.Turns, &v.Events, &v.State, &v.Parent, &v.By}, more...)...)
+	err = scan(append([]any{&id, &v.Conversation, &v.Agent, &v.ID, &earlier, &command, &v.Cwd, &v.Title, &v.Protocol, &created, &updated, &v.Turns, &v.Events, &v.State, &v.Parent, &v.Owner, &v.By}, more...)...)
 	if err != nil {
 		return 0, Session{}, fmt.Errorf("%w: %w", errIndexBroken, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -191,6 +192,9 @@ func (s *Store) resume(ctx context.Context, id string, o RecordOptions, inTurn f
 	if !validID(id) {
 		return Resumed{}, ErrNotFound
 	}
+	if s.Held(id) != "" {
+		return Resumed{}, &journal.OwnedError{ID: id, Who: "an agent that your gateway has left running"}
+	}
 	f := NewReading(id, Bounds())
 	w, err := s.journals.Own(ctx, id, func(r *journal.Record) error {
 		f.Apply(r)
@@ -203,7 +207,7 @@ func (s *Store) resume(ctx context.Context, id string, o RecordOptions, inTurn f
 	rec.id, rec.session.Conversation, rec.w = id, id, w
 	s.register(rec)
 	r := Resumed{Recorder: rec, Snapshot: f.Snapshot(), Damage: w.Damage()}
-	if inTurn(r.Snapshot) {
+	if f.state.State == records.StateRunning && f.state.hosted || inTurn(r.Snapshot) {
 		data, err := json.Marshal(interrupted)
 		if err != nil {
 			return Resumed{}, errors.Join(err, rec.Close())
@@ -250,8 +254,11 @@ func (s *Store) Held(conversation string) string {
 	var live struct {
 		Socket string `json:"socket"`
 	}
-	if err != nil || json.Unmarshal(data, &live) != nil {
+	if err != nil || json.Unmarshal(data, &live) != nil || live.Socket == "" {
 		return ""
+	}
+	if _, err := os.Lstat(live.Socket); errors.Is(err, fs.ErrNotExist) {
+		return "" // it has ended
 	}
 	return live.Socket
 }

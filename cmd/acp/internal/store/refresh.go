@@ -323,10 +323,10 @@ func (e *entry) save(ctx context.Context, tx *sql.Tx) error {
 		row = e.id
 	}
 	v := &e.Session
-	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO session (id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, state, parent, by, chunks,
-size, seq, hash, last, witness) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO session (id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, state, parent, owner, by, chunks,
+size, seq, hash, last, witness) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		row, v.Conversation, v.Agent, v.ID, list(v.Earlier), list(v.Command), v.Cwd, v.Title, v.Protocol,
-		nanos(v.Created), nanos(v.Updated), v.Turns, v.Events, v.State, v.Parent, v.By, e.chunks,
+		nanos(v.Created), nanos(v.Updated), v.Turns, v.Events, v.State, v.Parent, v.Owner, v.By, e.chunks,
 		e.size, int64(e.at.Seq), e.at.Hash[:], int64(e.witness.Seq), e.witness.Hash[:])
 	if err == nil && e.id == 0 {
 		err = tx.QueryRowContext(ctx, `SELECT last_insert_rowid()`).Scan(&e.id)

@@ -124,7 +124,7 @@ func (s *Store) Count(ctx context.Context, q Query) (n int, err error) {
 	return abandon(ctx, s, func() (n int, err error) {
 		err = s.index.use(ctx, indexWait, func(ctx context.Context, x *index) (err error) {
 			if err = s.refresh(ctx, x); err == nil {
-				query, args := matching(q, words)
+				query, args := s.matching(q, words)
 				err = x.db.QueryRowContext(ctx, `SELECT count(*)`+query, args...).Scan(&n)
 			}
 			return err
@@ -153,7 +153,8 @@ func (s *Store) list(ctx context.Context, q Query) ([]Match, error) {
 	var found []Match
 	err := s.index.use(ctx, indexWait, func(ctx context.Context, x *index) (err error) {
 		if err = s.refresh(ctx, x); err == nil {
-			found, err = x.list(ctx, q, words)
+			query, args := s.matching(q, words)
+			found, err = x.list(ctx, query, args, q.Limit, words)
 		}
 		return err
 	})
@@ -165,8 +166,8 @@ func (s *Store) list(ctx context.Context, q Query) ([]Match, error) {
 }
 
 // matching returns what selects the sessions that a query is about.
-func matching(q Query, words []string) (query string, args []any) {
-	query = ` FROM session WHERE parent = '' AND sid <> ''`
+func (s *Store) matching(q Query, words []string) (query string, args []any) {
+	query = ` FROM session WHERE parent = '' AND sid <> '' AND ` + s.mine()
 	if q.Agent != "" {
 		query += ` AND agent = ?`
 		args = append(args, q.Agent)
@@ -183,9 +184,9 @@ func matching(q Query, words []string) (query string, args []any) {
 	return query, args
 }
 
-func (x *index) list(ctx context.Context, q Query, words []string) ([]Match, error) {
-	query, args := matching(q, words)
-	all, ids, err := x.sessions(ctx, `SELECT `+columns+query+` ORDER BY updated DESC, id DESC LIMIT ?`, append(args, q.Limit)...)
+// list returns the sessions that a query of matching selects.
+func (x *index) list(ctx context.Context, query string, args []any, limit int, words []string) ([]Match, error) {
+	all, ids, err := x.sessions(ctx, `SELECT `+columns+query+` ORDER BY updated DESC, id DESC LIMIT ?`, append(args, limit)...)
 	if err != nil { // also if a word is two to the index, since its letters are newer than it
 		return nil, err
 	}
@@ -243,7 +244,7 @@ func snippet(ctx context.Context, texts *sql.Stmt, id int64, words []string) (st
 func (s *Store) listLogs(ctx context.Context, q Query, words []string) ([]Match, error) {
 	var found []Match
 	err := s.each(ctx, func(v Session) error {
-		if v.Parent != "" || v.ID == "" || q.Agent != "" && v.Agent != q.Agent || q.Cwd != "" && v.Cwd != q.Cwd {
+		if !s.shows(&v) || v.Parent != "" || v.ID == "" || q.Agent != "" && v.Agent != q.Agent || q.Cwd != "" && v.Cwd != q.Cwd {
 			return nil
 		}
 		m := Match{Session: v}

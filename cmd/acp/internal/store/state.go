@@ -46,6 +46,8 @@ const unknownAgent = "unknown"
 type state struct {
 	Session
 	known bool // a record has described it
+	// hosted says that a gateway has begun the last turn: then only records of turns say that it runs.
+	hosted bool
 }
 
 // maxEarlier bounds the ids that a conversation had before.
@@ -82,6 +84,8 @@ func (s *state) apply(r *journal.Record) {
 		s.Agent, s.ID, s.Cwd, s.Title = a.Agent, a.Session, a.Cwd, a.Title
 		if a.State == nil { // a gateway leaves the rest as it is
 			s.Command, s.Protocol, s.Parent, s.By = a.Command, a.Protocol, a.Parent, a.By
+		} else {
+			s.Owner = a.Owner
 		}
 		if a.Created.IsZero() {
 			a.Created = r.At
@@ -107,7 +111,8 @@ func (s *state) apply(r *journal.Record) {
 			s.State = records.StateIdle
 		}
 	case journal.KindPrompt:
-		s.State = records.StateRunning
+		p, err := records.DecodePrompt(r.Data)
+		s.State, s.hosted = records.StateRunning, err == nil && p.By != ""
 	case journal.KindUpdate:
 		switch u, _ := records.RawUpdate(r.Data); {
 		case bytes.HasPrefix(u, []byte(userChunk)) && !marked(u):

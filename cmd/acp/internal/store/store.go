@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -66,6 +67,8 @@ type Session struct {
 	// Earlier are other ids that the agent gave it, the latest last and 16 at most: if an agent has
 	// forgotten a session, the conversation continues in a new one.
 	Earlier []string
+	// Owner is the user of a gateway to whom the session belongs, or "" if no gateway has had it.
+	Owner string
 	// By is the command that runs the session, such as exec, or "" if a person holds it.
 	By string
 	// Parent is the conversation that this one, of a subagent, is part of. It is deleted with its
@@ -125,7 +128,11 @@ func (e *AmbiguousError) Error() string {
 		if i > 0 {
 			b.WriteString(",")
 		}
-		fmt.Fprintf(&b, " %q of %s", c.ID, c.Agent)
+		id := c.ID
+		if alike := func(o Session) bool { return o.Key == c.Key && o.Conversation != c.Conversation }; slices.ContainsFunc(e.Candidates, alike) {
+			id = c.Conversation
+		}
+		fmt.Fprintf(&b, " %q of %s", id, c.Agent)
 	}
 	if e.More || len(shown) < len(e.Candidates) {
 		b.WriteString(" or others")
@@ -151,6 +158,8 @@ type Options struct {
 	AppendWait time.Duration
 	// Disk is where the directory is; nil means the machine's.
 	Disk file.Disk
+	// User is who uses the store: sessions that belong to other users of a gateway are in no list, and are not found. "" finds all.
+	User string
 	// Who is what others learn of this program while it writes a conversation that they want to continue.
 	Who string
 	// Logger receives reports of the work in the background; nil discards them.
@@ -168,6 +177,7 @@ type Store struct {
 	// is kept: that is what their sizes say.
 	unwitnessed *journal.Container
 	log         *slog.Logger
+	user        string
 	wait        time.Duration // Options.AppendWait
 
 	mu        sync.Mutex
@@ -198,7 +208,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open store %s: %w", o.Path, err)
 	}
 	s := &Store{
-		dir: dir, log: o.Logger, wait: o.AppendWait, recorders: map[string]*Recorder{},
+		dir: dir, log: o.Logger, user: o.User, wait: o.AppendWait, recorders: map[string]*Recorder{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}), reading: make(chan struct{}, maxAbandoned),
 	}
 	s.index.init(dir)
@@ -222,6 +232,17 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.cancel = cancel
 	go s.runIndexer(background)
 	return s, nil
+}
+
+// shows reports whether a session is in lists.
+func (s *Store) shows(v *Session) bool { return s.user == "" || v.Owner == "" || v.Owner == s.user }
+
+// mine is the condition for that in the index.
+func (s *Store) mine() string {
+	if s.user == "" {
+		return "TRUE"
+	}
+	return `owner IN ('', '` + strings.ReplaceAll(s.user, "'", "''") + `')`
 }
 
 // makeDir creates a directory that only its owner can read, with those above it. It follows a link that leads nowhere, and

@@ -153,7 +153,7 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	if id != "" {
-		switch there, err := a.InOwn(ctx, string(id), agent); {
+		switch there, err := a.GoesOn(ctx, string(id), agent); {
 		case err != nil:
 			return err
 		case there:

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/at"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
@@ -14,7 +15,7 @@ func (o *Options) sessionAt(ctx context.Context, c *acp.ClientConn) (acp.Session
 	if o.Session == "" && !o.Continue {
 		return "", nil
 	}
-	s, err := at.Find(ctx, c, o.At, cmp.Or(o.Session, "-"), o.App.Cwd)
+	s, err := at.Find(ctx, c, cmp.Or(o.At, app.Own), cmp.Or(o.Session, "-"), o.App.Cwd)
 	if exitcode.Of(err) == exitcode.Usage && o.OrNew {
 		return "", nil
 	}

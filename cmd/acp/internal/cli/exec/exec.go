@@ -240,7 +240,7 @@ func (o *Options) agent(ctx context.Context) (roster.Agent, error) {
 	if err != nil { // which is said where the session is opened
 		return agent, ctx.Err()
 	}
-	there, err := o.App.InOwn(ctx, string(id), agent)
+	there, err := o.App.GoesOn(ctx, string(id), agent)
 	if err != nil || !there {
 		return agent, err
 	}

@@ -10,16 +10,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/at"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/ui/export"
+	"github.com/goacp/acp/internal/sleep"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -36,7 +39,7 @@ func (o *Options) snapshot(ctx context.Context, st *store.Store, s store.Session
 	if damage != nil {
 		fmt.Fprintf(o.App.Err, "acp: conversation %s: %s\n", s.Conversation, damage.Summary())
 	}
-	if !busy && unknown == nil && history.InTurn(t) {
+	if !busy && unknown == nil && (s.State == records.StateRunning || history.InTurn(t)) {
 		if busy, unknown = st.Writing(ctx, s.Conversation); !busy && unknown == nil {
 			t = store.Interrupted(t)
 		}
@@ -147,15 +150,20 @@ func (o *Options) delete(ctx context.Context) error {
 	}()
 	for _, s := range found {
 		said := o.said(ctx, st, s)
-		err := o.deleteOwn(ctx, s)
+		ended, err := o.deleteOwn(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%s was not deleted: %w", name(s), err)
+		}
 		switch {
-		case err != nil:
 		case o.AgentToo:
 			err = o.deleteRemote(ctx, agents, s)
 		case s.Agent == roster.Builtin && !o.Local: // it is this program's, too, and need not be started
-			err = o.App.DeleteBuiltIn(acp.SessionID(s.ID))
+			err = o.deleteBuiltIn(ctx, s, ended)
 		}
-		if err != nil {
+		switch {
+		case err != nil && ended:
+			return fmt.Errorf("%s was deleted, but not the agent's own copy: %w", name(s), err)
+		case err != nil:
 			return fmt.Errorf("%s was not deleted: %w; to delete only the stored conversation, use --local", name(s), err)
 		}
 		if err := st.Delete(ctx, s.Conversation); err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -169,22 +177,39 @@ func (o *Options) delete(ctx context.Context) error {
 	return nil
 }
 
-// deleteOwn has the user's own gateway delete a conversation that it has open, and end its agent.
-func (o *Options) deleteOwn(ctx context.Context, s store.Session) error {
-	agent, err := o.App.AgentOf(s)
-	if err != nil {
-		return nil // which no gateway can run either
-	}
-	there, err := o.App.InOwn(ctx, s.Conversation, agent)
-	if err != nil || !there {
-		return err
+// deleteOwn has the user's own gateway delete a conversation that it has open, and end its agent. It fails if another program has
+// the conversation open.
+func (o *Options) deleteOwn(ctx context.Context, s store.Session) (there bool, err error) {
+	there, by, err := o.App.InOwn(ctx, s.Conversation)
+	switch {
+	case err != nil:
+		return false, err
+	case !there && by != "":
+		return false, fmt.Errorf("it is open in %s: close it there first", safetext.Line(by, 200))
+	case !there:
+		return false, nil
 	}
 	h, _, err := at.Open(ctx, o.App, app.Own)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer h.Close()
-	return at.Refusal(h.Conn().Delete(ctx, acp.SessionID(s.Conversation)))
+	return true, at.Refusal(h.Conn().Delete(ctx, acp.SessionID(s.Conversation)))
+}
+
+// ending is how long an agent that a gateway has ended may take until its own copy can be deleted.
+const ending = 10 * time.Second
+
+// deleteBuiltIn deletes the built-in agent's copy. If a gateway has just ended the agent, the copy may be open for a moment.
+func (o *Options) deleteBuiltIn(ctx context.Context, s store.Session, ends bool) error {
+	bound, cancel := context.WithTimeout(ctx, ending)
+	defer cancel()
+	for {
+		err := o.App.DeleteBuiltIn(acp.SessionID(s.ID))
+		if err == nil || !ends || !sleep.For(bound, 100*time.Millisecond) {
+			return err
+		}
+	}
 }
 
 // said returns the prompts of a conversation; none if it cannot be read.
