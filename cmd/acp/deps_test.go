@@ -35,7 +35,7 @@ var layers = map[string][]string{
 	"agent/seek":             {},
 	"agent/window":           {"model", "picture"},
 	"app":                    {"agent", "backend", "config", "exitcode", "identity", "launch", "mcp", "model/catalog", "own", "remembered", "remote", "roster", "safetext", "store", "withheld"},
-	"at":                     {"app", "backend", "engine", "exitcode", "ownmeta", "roster", "safetext"},
+	"at":                     {"app", "backend", "engine", "exitcode", "ownmeta", "records", "roster", "safetext"},
 	"backend":                {"exitcode", "grant", "history", "ids", "journal", "launch", "mcp", "ownmeta", "pty", "records", "relay", "remembered", "remote", "roster", "safetext", "store", "title"},
 	"changes":                {"gitread"},
 	"cross":                  {},

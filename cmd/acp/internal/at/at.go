@@ -24,6 +24,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/jsonrpc"
@@ -197,7 +198,7 @@ func find(all []Session, where, id, cwd string) (Session, error) {
 }
 
 // prefix begins the IDs of a gateway. Users can leave it out.
-const prefix = "s_"
+const prefix = records.GatewayID
 
 // begins reports whether a user can mean an ID by what is its beginning.
 func begins(id, what string) bool {

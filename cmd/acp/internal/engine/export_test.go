@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
@@ -37,3 +38,10 @@ var NewLease = newLease
 
 // Rows reports whether rows are made of records.
 func (e *Engine) Rows() bool { return e.files != nil }
+
+// Outdate has the next list look at all journals.
+func (e *Engine) Outdate() {
+	e.files.scanning.Lock()
+	defer e.files.scanning.Unlock()
+	e.files.scanned = time.Time{}
+}

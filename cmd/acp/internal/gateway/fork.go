@@ -96,7 +96,7 @@ func (g *Gateway) fork(ctx context.Context, as *acp.AgentSession, from acp.Sessi
 	if m.Lend && g.suits(as.Cwd()) {
 		known.Lent = lentBy(as.Conn())
 	}
-	id := newID("s_")
+	id := newID(records.GatewayID)
 	if _, err = g.cfg.Log.Create(ctx, engine.Session{
 		ID: id, Agent: info.Agent, Cwd: as.Cwd(), Owner: who.User, State: records.StateIdle, Parent: info.ID,
 		Title: info.Title, Attributes: encode(known),

@@ -111,7 +111,7 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 	if m.Lend && g.suits(as.Cwd()) {
 		known.Lent = lentBy(as.Conn())
 	}
-	id := newID("s_")
+	id := newID(records.GatewayID)
 	_, err = g.cfg.Log.Create(ctx, engine.Session{
 		ID: id, Agent: name, Cwd: as.Cwd(), Owner: who.User, State: records.StateIdle, Attributes: encode(known),
 	})

@@ -30,6 +30,9 @@ const (
 	chatLength  = 16
 )
 
+// GatewayID begins the ids of sessions that a gateway has begun.
+const GatewayID = "s_"
+
 // NewID returns an id for a conversation that a chat begins.
 func NewID() string { return strings.ToLower(rand.Text()[:chatLength]) }
 

@@ -32,11 +32,8 @@ func cut(s string, max int) string {
 	return s[:max]
 }
 
-// gatewayID begins the ids of sessions that a gateway has begun.
-const gatewayID = "s_"
-
 func validID(id string) bool {
-	return records.ByChat(id) || strings.HasPrefix(id, gatewayID) && journal.CheckID(id) == nil && !strings.Contains(id, ".")
+	return records.ByChat(id) || strings.HasPrefix(id, records.GatewayID) && journal.CheckID(id) == nil && !strings.Contains(id, ".")
 }
 
 // unknownAgent is the agent of conversations for which the log names none.

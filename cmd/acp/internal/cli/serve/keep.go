@@ -36,8 +36,9 @@ func newKeeping(a *app.App) []*cobra.Command {
 	k := &keeping{app: a}
 	backup := &cobra.Command{
 		Use: "backup FILE", Short: "Write all kept sessions to a file", Args: cobra.ExactArgs(1),
-		Long: `Write all sessions of acp serve to FILE, a tar archive, and verify it. The server may run
-and write meanwhile: each session is as it is at one moment, which is not the same for all.
+		Long: `Write all sessions of acp serve, and the conversations that are kept beside them, to FILE,
+a tar archive, and verify it. Servers and chats may run and write meanwhile: each session is
+as it is at one moment, which is not the same for all.
 FILE must not exist. It has no devices and settings: to keep them, copy the directories of
 settings and of state.
 
@@ -47,18 +48,19 @@ Sessions in PostgreSQL are backed up with its own tools: see docs/operate.md.`,
 	restore := &cobra.Command{
 		Use: "restore FILE", Short: "Replace all kept sessions with those of a backup", Args: cobra.ExactArgs(1),
 		Long: `Replace all sessions of acp serve with those in FILE, which acp serve backup has written.
-The server must not run. FILE is verified first. If a session in it is damaged, or if no
-server has kept sessions here before, nothing is restored, unless --force is given. The
-sessions that were there are kept in a directory, whose name is printed.`,
+Conversations of chats are replaced if FILE has them; others stay. The server must not run,
+and no chat may have one open that is replaced. FILE is verified first. If a session in it
+is damaged, or if no server has kept sessions here before, nothing is restored, unless
+--force is given. The sessions that were there are kept in a directory, whose name is printed.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return k.restore(cmd.Context(), k.file(args[0])) },
 	}
 	restore.Flags().BoolVar(&k.force, "force", false, "restore even if sessions in FILE are damaged, or no server has kept sessions here")
 	verify := &cobra.Command{
 		Use: "verify [FILE]", Short: "Check that all kept sessions are whole", Args: cobra.MaximumNArgs(1),
-		Long: `Read every session of acp serve, or of the backup FILE, and check that each record is as it
-was written and that none is missing. Sessions that are damaged are listed, with what they
-have lost, and the status is 1. The rest of them can be read, and continued. The server may
-run meanwhile.`,
+		Long: `Read every session of acp serve, and the conversations beside them, or those in the backup
+FILE, and check that each record is as it was written and that none is missing. Sessions
+that are damaged are listed, with what they have lost, and the status is 1. The rest of them
+can be read, and continued. The server may run meanwhile.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return k.verify(cmd.Context(), args) },
 	}
 	export := &cobra.Command{

@@ -209,7 +209,8 @@ If the agent cannot be asked or does not answer in
 time, the list contains the stored sessions only, and the exit status is not 0.
 
 With --at, the list has the sessions that a gateway keeps (see acp serve). STATE is also
-waiting, while a question of the agent waits for an answer. HERE is the number of clients
+waiting, while a question of the agent waits for an answer, or elsewhere, while a turn runs
+in a chat or acp exec on the machine of the gateway. HERE is the number of clients
 that have the session open.`
 	c.Example = `  acp sessions list --here
   acp sessions list --at own

@@ -218,7 +218,7 @@ func exchange(ctx context.Context, dir, apart, part string, in []renaming) (away
 	}
 	for _, e := range list {
 		id, _, _ := strings.Cut(e.Name(), ".")
-		if !e.Type().IsRegular() || !exists(filepath.Join(part, id+".jsonl")) && records.ByChat(id) {
+		if !e.Type().IsRegular() || !exists(filepath.Join(part, id+".jsonl")) && !strings.HasPrefix(id, records.GatewayID) {
 			continue
 		}
 		if who, owned, err := c.Owner(ctx, id); owned || err != nil && !errors.Is(err, journal.ErrNoLocks) {
