@@ -44,6 +44,7 @@ type item struct {
 type question struct {
 	req   *acpv2.RequestPermissionRequest
 	ref   string // its id in the store
+	rule  bool   // a rule has answered it
 	entry uint64 // its number in conv
 }
 
@@ -423,7 +424,9 @@ func updateEvent(u acpv2.SessionUpdate) store.Event {
 // answerItem is an answer for a journal.
 func answerItem(q *question, chosen acpv2.RequestPermissionOutcome) item {
 	it := item{answer: q, chosen: chosen}
-	data, err := json.Marshal(records.DecidedOf(q.ref, q.req, chosen))
+	decided := records.DecidedOf(q.ref, q.req, chosen)
+	decided.Rule = q.rule
+	data, err := json.Marshal(decided)
 	if err != nil {
 		return it
 	}

@@ -118,8 +118,9 @@ func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acph
 	if now != s {
 		now.journal.put(asked)
 	}
+	q.rule = d.By == acphost.ByRule || d.By == acphost.ByDefault
 	if counts := h.elsewhere.answered(askName(req.Meta), now, q); counts != nil {
-		chosen = counts
+		chosen, q.rule = counts, false
 	}
 	answer := answerItem(q, chosen)
 	answer.done = make(chan struct{})
