@@ -26,8 +26,8 @@ func (a *App) FindOwn(ctx context.Context) (s own.Server, ok bool, err error) {
 	return own.Find(ctx, cfg.Dirs.State)
 }
 
-// InOwn reports whether a conversation is open in the user's own gateway, so that whoever continues it does so there. by is the
-// program that has it open, or "" if none has.
+// InOwn reports whether a conversation is open in the user's own gateway, so that whoever continues it does so there.
+// by is the program that has it open, or "" if none has.
 func (a *App) InOwn(ctx context.Context, conversation string) (there bool, by string, err error) {
 	kept, err := a.Store(ctx)
 	if err != nil || kept == nil {
@@ -41,8 +41,8 @@ func (a *App) InOwn(ctx context.Context, conversation string) (there bool, by st
 	return ok && by == own.Who(s.PID), cmp.Or(by, "another program"), err
 }
 
-// GoesOn is InOwn for a caller that continues the conversation. If its agent runs on although the gateway has ended, the next one is
-// started, which takes the agent over; agent is what new sessions get.
+// GoesOn is [App.InOwn] for a caller that continues the conversation. If a gateway has ended and its agent still runs,
+// GoesOn starts the next gateway, which takes the agent over; agent is what new sessions get there.
 func (a *App) GoesOn(ctx context.Context, conversation string, agent roster.Agent) (bool, error) {
 	there, by, err := a.InOwn(ctx, conversation)
 	if err != nil || there || by != "" {
@@ -55,7 +55,8 @@ func (a *App) GoesOn(ctx context.Context, conversation string, agent roster.Agen
 	return err == nil, err
 }
 
-// isOwn reports whether an agent that is a URL is the user's own gateway, whose sessions are in the list of conversations.
+// isOwn reports whether an agent that is a URL is the user's own gateway, whose sessions are in the list of
+// conversations.
 func (a *App) isOwn(ctx context.Context, agent roster.Agent) bool {
 	if agent.URL == "" {
 		return false

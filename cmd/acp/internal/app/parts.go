@@ -186,9 +186,9 @@ func (a *App) StorePath() (dir string, err error) {
 	return "", nil
 }
 
-// Journals returns the directory in which a gateway keeps its sessions: that of the conversations, so that there is one list. It
-// is "", which means a directory in that for state, if somebody has moved the state of a server alone, as services and containers
-// do: then everything of the server is to be there.
+// Journals returns the directory in which a gateway keeps its sessions: that of the conversations, so that there is one
+// list. It is "", which means a directory in that for state, if somebody has moved the state of a server alone, as
+// services and containers do: then everything of the server is to be there.
 func (a *App) Journals() (dir string, err error) {
 	cfg, err := a.Config()
 	if err != nil || a.State != "" {

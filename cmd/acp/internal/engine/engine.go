@@ -27,7 +27,7 @@ type Options struct {
 	Notice func(text string)
 	// Journals is the directory of the journals, where they are in files; "" means a directory of the engine's own.
 	Journals string
-	// Owner is who has the sessions of [Files] that name no owner: those that a chat has begun.
+	// Owner owns the sessions of [Files] that record no owner, such as those that a chat has begun.
 	Owner string
 	// Says returns what a record says about its session. Nil means that no record does.
 	Says func(*Record) Said

@@ -30,7 +30,8 @@ type Index interface {
 	Put(ctx context.Context, s Session, shares []Share, size int64) error
 	// PutSize notes the size of the journal that is in the index, unless the one that it has is another one than was.
 	PutSize(ctx context.Context, id string, was, size int64) error
-	// Sizes returns the sizes of the journals that are in the index, and Size that of one; those that are not known are negative.
+	// Sizes returns the sizes of the journals that are in the index, and Size that of one; those that are not known are
+	// negative.
 	Sizes(ctx context.Context) (map[string]int64, error)
 	Size(ctx context.Context, id string) (int64, error)
 }

@@ -62,8 +62,8 @@ func titles(t *testing.T, e *engine.Engine) map[string]string {
 	return all
 }
 
-// TestOthers: what another program writes is listed, belongs to the user of the machine, and tells who has it open. The conversation
-// of a subagent is in no list, and is deleted with the one that it is part of, however late it began.
+// TestOthers: what another program writes is listed, belongs to the user of the machine, and tells who has it open. The
+// conversation of a subagent is in no list, and is deleted with the one that it is part of, however late it began.
 func TestOthers(t *testing.T) {
 	dir := t.TempDir()
 	a := chatsIn(t, dir)

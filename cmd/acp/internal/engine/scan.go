@@ -12,8 +12,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
-// The index counts as up to date for freshFor after all journals were looked at, and for foreignFor after one was read that
-// another program is writing.
+// A list looks at all journals unless one did in the last freshFor. A journal that another program is writing is
+// read once in foreignFor.
 const freshFor, foreignFor = 200 * time.Millisecond, 2 * time.Second
 
 // fresh brings the index up to date with what other programs have written. If that fails, the index counts as it is.
@@ -70,8 +70,8 @@ func (e *Engine) refresh(ctx context.Context) error {
 	return nil
 }
 
-// index updates what the index has of a journal that another program may have written to. It does nothing if the journal was read a
-// moment ago and is being written still. The caller holds scanning.
+// index updates what the index has of a journal that another program may have written to. It does nothing if the
+// journal was read a moment ago and is being written still. The caller holds scanning.
 func (e *Engine) index(ctx context.Context, id string, size int64) error {
 	x := e.files
 	if v, known := x.unlisted[id]; known && v.size == size {
@@ -161,7 +161,8 @@ func (e *Engine) written(ctx context.Context, id string) error {
 	return e.index(ctx, id, size)
 }
 
-// An unlisted journal cannot be read, or is the conversation of a subagent: that is deleted with the one that it is part of.
+// An unlisted journal cannot be read, or is the conversation of a subagent: that is deleted with the one that it is
+// part of.
 type unlisted struct {
 	part string // of that
 	size int64

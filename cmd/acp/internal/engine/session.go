@@ -203,8 +203,8 @@ func (e *Engine) List(ctx context.Context, q Query) (Page, error) {
 	return e.Listed(ctx, q)
 }
 
-// Listed is List as of when the journals were looked at last, if they are in files: what other programs have written since may be
-// missing.
+// Listed is List as of when the journals were looked at last, if they are in files: what other programs have written
+// since may be missing.
 func (e *Engine) Listed(ctx context.Context, q Query) (Page, error) {
 	after, err := decodeCursor(q.Cursor)
 	if err != nil {

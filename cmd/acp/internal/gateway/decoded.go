@@ -15,10 +15,10 @@ const (
 	maxDecodedBytes = 4 << 20 // of the data of records, and of what clients are sent of them
 )
 
-// decodedUpdates remembers the updates of the agents that came last, and those that were decoded last of sessions that several
-// clients watch: those who watch a session are sent the same ones, each at about the same time. It remembers nothing of sessions
-// that nobody watches. The zero value is empty. It
-// is safe for concurrent use; the updates must not be modified.
+// decodedUpdates remembers the updates of the agents that came last, and those that were decoded last of sessions that
+// several clients watch: those who watch a session are sent the same ones, each at about the same time. It remembers
+// nothing of sessions that nobody watches. The zero value is empty. It is safe for concurrent use; the updates must not
+// be modified.
 type decodedUpdates struct {
 	mu    sync.Mutex
 	watch map[string]*watched // sessions

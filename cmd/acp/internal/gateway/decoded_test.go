@@ -83,8 +83,8 @@ func TestDecoded(t *testing.T) {
 	}
 }
 
-// TestLearned: what an agent says is not decoded again for those who watch, and an update that was learned is not taken for
-// another one.
+// TestLearned: what an agent says is not decoded again for those who watch, and an update that was learned is not taken
+// for another one.
 func TestLearned(t *testing.T) {
 	var c decodedUpdates
 	data := []byte(`{"update":{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"x"}}}`)

@@ -85,8 +85,8 @@ func eachPage(pages *pastPages, f func(*PastUpdate) error) error {
 	return nil
 }
 
-// PastRecords is Past for what shows a session as its owner has it: the updates have their records, if the client may have those. begin
-// is called before the first one, and again if everything has to be read anew because the session was compacted meanwhile.
+// PastRecords is [Past] with the records themselves, if the client may have them: see [PastUpdate.Kept]. It calls
+// begin before the first update, and again if it has to start over because the session was compacted meanwhile.
 func PastRecords(id acp.SessionID, page func(*HistoryRequest) (*HistoryAnswer, error), begin func(), f func(*PastUpdate) error) error {
 	for again := 0; ; again++ {
 		begin()

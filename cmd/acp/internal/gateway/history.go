@@ -175,8 +175,9 @@ func (p *past) record(r *engine.Record) (pastRecord, error) {
 	return next, nil
 }
 
-// rawOf returns a record as its owner gets it: without what is secret, what others do not see of who has said something, and what is
-// about the agent that runs. It returns nothing for a kind that is not part of the conversation, or data of the wrong form.
+// rawOf returns a record as the owner of its session gets it: without secrets, without names that only the server
+// knows, and without what is about the running agent. It returns nothing for a kind that is not part of the
+// conversation, and for data of the wrong form.
 func rawOf(_ string, r *engine.Record) (*PastUpdate, error) {
 	u := &PastUpdate{Cursor: r.Seq, Time: r.At, Record: &PastRecord{r.Kind, r.Data}}
 	var err error
@@ -287,8 +288,8 @@ func isPassing(u acp.SessionUpdate) bool {
 	return acp.IsMomentary(u) && !ok
 }
 
-// isMomentary reports whether a client that loads a session is not sent an update. A notice of this program is sent: it can be all
-// that is known of something.
+// isMomentary reports whether a client that loads a session is not sent an update. A notice of this program is sent: it
+// can be all that is known of something.
 func isMomentary(u acp.SessionUpdate) bool {
 	n, ok := u.(*acp.Notice)
 	return acp.IsMomentary(u) && (!ok || !ownmeta.Read(n.Meta, new(any)))

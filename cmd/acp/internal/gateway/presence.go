@@ -321,8 +321,8 @@ func (g *Gateway) waiting(id string) int {
 	return len(s.asks)
 }
 
-// StateElsewhere is the state, in a list, of a session in which a turn runs that another program on this machine has: a chat, or acp
-// exec. If that was killed, the gateway ends the turn soon.
+// StateElsewhere is the state, in a list, of a session in which a turn runs that another program on this machine has: a
+// chat, or acp exec. If that was killed, the gateway ends the turn soon.
 const StateElsewhere = "elsewhere"
 
 // about returns _meta of a session in a list, in which n is how much happens.

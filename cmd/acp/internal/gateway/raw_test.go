@@ -9,8 +9,9 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/journal"
 )
 
-// TestRawOf: who owns a session gets its records without secrets, without what others have entered, and without who they are beyond
-// what everybody sees. What is about the agent that runs, of the wrong form, or of a kind that this version does not know is left out.
+// TestRawOf: who owns a session gets its records without secrets, without what others have entered, and without who
+// they are beyond what everybody sees. What is about the agent that runs, of the wrong form, or of a kind that this
+// version does not know is left out.
 func TestRawOf(t *testing.T) {
 	for _, tt := range []struct {
 		kind engine.Kind

@@ -9,8 +9,8 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// A Fold makes the conversation of the records of a session. What subagents have said is not part of it, unless it was kept
-// as a conversation of its own.
+// A Fold makes the conversation of the records of a session. What subagents have said is not part of it, unless it was
+// kept as a conversation of its own.
 type Fold struct {
 	Conversation *transcript.Conversation
 
@@ -102,8 +102,8 @@ func (e *End) Turn() *transcript.TurnEnd {
 	return new(transcript.TurnEnd)
 }
 
-// Apply applies the end of the turn to a conversation, which is idle afterwards unless other turns run. It returns what changed.
-// Several processes that find the same turn interrupted may each have recorded that: the first record counts.
+// Apply applies the end of the turn to a conversation, which is idle afterwards unless other turns run. It returns what
+// changed. Several processes that find the same turn interrupted may each have recorded that: the first record counts.
 func (e *End) Apply(c *transcript.Conversation) (changes []transcript.Change) {
 	end := e.Turn()
 	if isInterrupted(end) && endsInterrupted(c.Snapshot()) {

@@ -1,5 +1,5 @@
-// Package records has what the records of a conversation say: the data of each kind of [journal.Record] that more than one part
-// of the program reads. A gateway, a chat and a list read the same records, whoever has written them.
+// Package records has what the records of a conversation say: the data of each kind of [journal.Record] that more than
+// one part of the program reads. A gateway, a chat and a list read the same records, whoever has written them.
 //
 // The decoders also take what earlier versions of chat have written, which had the updates of the protocol as they are.
 package records
@@ -25,7 +25,8 @@ import (
 )
 
 const (
-	// chatLetters are the letters of ids of conversations that a chat has begun, and chatLength is how many there are: 80 random bits.
+	// chatLetters are the letters of ids of conversations that a chat has begun, and chatLength is how many there are: 80
+	// random bits.
 	chatLetters = "abcdefghijklmnopqrstuvwxyz234567"
 	chatLength  = 16
 )
@@ -36,11 +37,12 @@ const GatewayID = "s_"
 // NewID returns an id for a conversation that a chat begins.
 func NewID() string { return strings.ToLower(rand.Text()[:chatLength]) }
 
-// ByChat reports whether a chat, or acp exec, has begun the conversation with an id. The bounds of a gateway and its retention are
-// not for those.
+// ByChat reports whether a chat, or acp exec, has begun the conversation with an id. The bounds of a gateway and its
+// retention are not for those.
 func ByChat(id string) bool { return len(id) == chatLength && strings.Trim(id, chatLetters) == "" }
 
-// A Stamp says which event of an agent that outlives its owner a record is about, and up to which one all have reached the log.
+// A Stamp is about an agent that outlives its owner: the event that a record comes from, and the last event up to
+// which all have reached the log.
 type Stamp struct {
 	Event  uint64 `json:"e,omitempty"`
 	Marked uint64 `json:"w,omitempty"`
@@ -233,8 +235,8 @@ type End struct {
 	By     string           `json:"by,omitempty"`    // who has stopped it, as others see it
 	Lost   bool             `json:"lost,omitempty"`  // the agent or its owner died in the turn
 	Noted  bool             `json:"noted,omitempty"` // a notice follows that says so
-	// Ended is who ended the turn, if the program that ran it has recorded that. Said is why the turn failed in the words of
-	// the agent, and Others is how many turns of the session continue.
+	// Ended is who ended the turn, if the program that ran it has recorded that. Said is why the turn failed in the words
+	// of the agent, and Others is how many turns of the session continue.
 	Ended  transcript.EndedBy `json:"ended,omitempty"`
 	Said   string             `json:"said,omitempty"`
 	Others int                `json:"others,omitempty"`
@@ -420,8 +422,9 @@ func (d *Decided) Decision(r *journal.Record) *history.Decision {
 	}
 }
 
-// Update returns how a permission was decided as an update: of the tool call that it was about or, if it was about none, a
-// notice that says what would be done. It returns nil for a question of which only the words are known, such as a form.
+// Update returns how a permission was decided as an update: of the tool call that it was about or, if it was about
+// none, a notice that says what would be done. It returns nil for a question of which only the words are known, such as
+// a form.
 func (d *Decided) Update(r *journal.Record) acpv2.SessionUpdate {
 	said := d.Decision(r)
 	if d.Call == "" {
@@ -437,8 +440,8 @@ func (d *Decided) Update(r *journal.Record) acpv2.SessionUpdate {
 	return u
 }
 
-// DraftOf returns the draft of an update: a [journal.KindPrompt] if it is what the user said, and a [journal.KindUpdate]
-// otherwise, as it is for history that the agent has replayed, which has a mark.
+// DraftOf returns the draft of an update: a [journal.KindPrompt] if it is what the user said, and a
+// [journal.KindUpdate] otherwise, as it is for history that the agent has replayed, which has a mark.
 func DraftOf(u acpv2.SessionUpdate) (d journal.Draft, err error) {
 	if m, ok := u.(*acpv2.UserMessage); ok && m.Unknown == nil && !bytes.Contains(m.Meta, []byte(`"`+ownmeta.Key+`"`)) {
 		if content, ok := m.Content.Get(); ok {
@@ -455,7 +458,8 @@ func DraftOf(u acpv2.SessionUpdate) (d journal.Draft, err error) {
 	return journal.Draft{Kind: journal.KindUpdate, Data: append(data, '}')}, nil
 }
 
-// A Description is the data of a [journal.KindSession]: what is known of a session apart from what was said. The last one counts.
+// A Description is the data of a [journal.KindSession]: what is known of a session apart from what was said. The last
+// one counts.
 type Description struct {
 	Agent    string    `json:"agent,omitempty"`
 	Session  string    `json:"session,omitempty"` // the agent's id

@@ -207,8 +207,8 @@ type Names struct {
 	all    []string
 }
 
-// Of returns the name of a session: the agent's id or, if a gateway has begun it, or the agent has given it again since, the
-// id of the conversation. [Store.Find] finds the session by it.
+// Of returns the name of a session: the agent's id or, if a gateway has begun it, or the agent has given it again
+// since, the id of the conversation. [Store.Find] finds the session by it.
 func (n *Names) Of(v Session) string {
 	if !records.ByChat(v.Conversation) && v.Conversation != "" {
 		return v.Conversation // by which a gateway knows it, too

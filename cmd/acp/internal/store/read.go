@@ -121,8 +121,8 @@ func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) 
 	return f.Snapshot(), damage, nil
 }
 
-// A Reading makes of the records of a conversation what is known of it and what was said. Its methods must not be called
-// concurrently.
+// A Reading makes of the records of a conversation what is known of it and what was said. Its methods must not be
+// called concurrently.
 type Reading struct {
 	state state
 	fold  *records.Fold
@@ -228,9 +228,9 @@ func Interrupted(t *transcript.Snapshot) *transcript.Snapshot {
 // interrupted is the end of a turn whose program was killed.
 var interrupted = &records.End{Ended: transcript.EndedByClient}
 
-// Owner reports whether a running process, which may be this one, is writing a conversation, and what that says of itself: it
-// has appended to it or resumed it, and has not closed its [Recorder]. Writers are not disturbed. Nobody writes a conversation
-// that does not exist. An error means that it is not known, as where files cannot be locked.
+// Owner reports whether a running process, which may be this one, is writing a conversation, and what that says of
+// itself: it has appended to it or resumed it, and has not closed its [Recorder]. Writers are not disturbed. Nobody
+// writes a conversation that does not exist. An error means that it is not known, as where files cannot be locked.
 func (s *Store) Owner(ctx context.Context, conversation string) (who string, is bool, err error) {
 	type owner struct {
 		who string

@@ -158,7 +158,8 @@ type Options struct {
 	AppendWait time.Duration
 	// Disk is where the directory is; nil means the machine's.
 	Disk file.Disk
-	// User is who uses the store: sessions that belong to other users of a gateway are in no list, and are not found. "" finds all.
+	// User is who uses the store: sessions that belong to other users of a gateway are in no list, and are not found. ""
+	// finds all.
 	User string
 	// Who is what others learn of this program while it writes a conversation that they want to continue.
 	Who string

@@ -59,8 +59,9 @@ func (o *Options) runAt(ctx context.Context) error {
 	return o.exportTo(about, read)
 }
 
-// readAt returns a session of the server: what its records say or, for a client that may not have those, what its history has, with how
-// its turns have ended. If the server has no history, it is what it sends to a client that loads the session.
+// readAt returns a session of the server: what its records say or, for a client that may not have those, what its
+// history has, with how its turns have ended. If the server has no history, it is what it sends to a client that loads
+// the session.
 func (o *Options) readAt(ctx context.Context, h *backend.Host, found at.Session) (about store.Session, read *transcript.Snapshot, err error) {
 	if c := h.Conn(); c.Version() > 1 {
 		var r *store.Reading

@@ -177,8 +177,8 @@ func (o *Options) delete(ctx context.Context) error {
 	return nil
 }
 
-// deleteOwn has the user's own gateway delete a conversation that it has open, and end its agent. It fails if another program has
-// the conversation open.
+// deleteOwn has the user's own gateway delete a conversation that it has open, and end its agent. It fails if another
+// program has the conversation open.
 func (o *Options) deleteOwn(ctx context.Context, s store.Session) (there bool, err error) {
 	there, by, err := o.App.InOwn(ctx, s.Conversation)
 	switch {
@@ -200,7 +200,8 @@ func (o *Options) deleteOwn(ctx context.Context, s store.Session) (there bool, e
 // ending is how long an agent that a gateway has ended may take until its own copy can be deleted.
 const ending = 10 * time.Second
 
-// deleteBuiltIn deletes the built-in agent's copy. If a gateway has just ended the agent, the copy may be open for a moment.
+// deleteBuiltIn deletes the built-in agent's copy. If a gateway has just ended the agent, the copy may be open for a
+// moment.
 func (o *Options) deleteBuiltIn(ctx context.Context, s store.Session, ends bool) error {
 	bound, cancel := context.WithTimeout(ctx, ending)
 	defer cancel()

@@ -64,8 +64,8 @@ func Backup(ctx context.Context, journals, name string) (err error) {
 // they may be of records that the backup does not have. After an error everything is where it was, unless the error
 // says otherwise.
 //
-// elsewhere is where the journals are, if that is not in the directory: beside conversations that no gateway has begun. Of those
-// the ones stay that the backup does not have. No program may have one open that is replaced.
+// elsewhere is where the journals are, if that is not in the directory: beside conversations that no gateway has begun.
+// Of those the ones stay that the backup does not have. No program may have one open that is replaced.
 func Restore(ctx context.Context, from *file.Archive, dir, elsewhere string) (kept string, err error) {
 	return replace(ctx, dir, journals, elsewhere, func(part string) error { return from.Extract(ctx, part) })
 }
@@ -125,8 +125,8 @@ func checkLog(ctx context.Context, path string, damaged bool) (err error) {
 // A renaming is a file, or a directory, that gets another name.
 type renaming struct{ from, to string }
 
-// replace puts what make makes in the place of all sessions of a directory, under a name. elsewhere is where the journals are, if
-// that is another directory.
+// replace puts what make makes in the place of all sessions of a directory, under a name. elsewhere is where the
+// journals are, if that is another directory.
 func replace(ctx context.Context, dir, name, elsewhere string, make func(part string) error) (kept string, err error) {
 	part := filepath.Join(cmp.Or(elsewhere, dir), "restoring")
 	if err := os.RemoveAll(part); err != nil { // of one that was interrupted
@@ -200,8 +200,8 @@ func rename(all []renaming, err error) ([]renaming, error) {
 	return done, err
 }
 
-// exchange returns which files of a directory go apart when a restored one comes in: those of sessions that it has, and those that a
-// gateway has begun. It fails with a [*journal.OwnedError] if a program has one of them open.
+// exchange returns which files of a directory go apart when a restored one comes in: those of sessions that it has, and
+// those that a gateway has begun. It fails with a [*journal.OwnedError] if a program has one of them open.
 func exchange(ctx context.Context, dir, apart, part string, in []renaming) (away, back []renaming, err error) {
 	restored, err := os.ReadDir(part)
 	if err == nil { // otherwise it is a database, which goes to the directory of the server

@@ -45,8 +45,8 @@ func put(t *testing.T, dir string, all map[string]string) {
 	}
 }
 
-// TestMoveJournals: what an earlier version has kept apart comes to the other conversations. What is there stays, whatever is
-// moved, and nothing is removed that could not be moved.
+// TestMoveJournals: what an earlier version has kept apart comes to the other conversations. What is there stays,
+// whatever is moved, and nothing is removed that could not be moved.
 func TestMoveJournals(t *testing.T) {
 	from, to := filepath.Join(t.TempDir(), "sessions"), filepath.Join(t.TempDir(), "conversations")
 	put(t, from, map[string]string{"s_1.jsonl": "old", "s_1.live": "l", "s_2.jsonl": "two", "s_2.lock": "x"})
@@ -76,8 +76,8 @@ func TestMoveJournals(t *testing.T) {
 	}
 }
 
-// TestRestoreElsewhere: a backup replaces what it has, and what gateways have begun, and leaves the other conversations of the
-// directory. While a program has one open that is to be replaced, nothing changes.
+// TestRestoreElsewhere: a backup replaces what it has, and what gateways have begun, and leaves the other conversations
+// of the directory. While a program has one open that is to be replaced, nothing changes.
 func TestRestoreElsewhere(t *testing.T) {
 	const chat, other = "abcdefghijklmnop", "bcdefghijklmnopq"
 	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "conversations")
