@@ -26,8 +26,8 @@ func (a *App) FindOwn(ctx context.Context) (s own.Server, ok bool, err error) {
 	return own.Find(ctx, cfg.Dirs.State)
 }
 
-// InOwn reports whether a conversation is open in the user's own gateway, so that whoever continues it does so there.
-// by is the program that has it open, or "" if none has.
+// InOwn reports whether a conversation is open in the user's own gateway. The caller must then continue it there. by is
+// the program that has it open, or "" if none has.
 func (a *App) InOwn(ctx context.Context, conversation string) (there bool, by string, err error) {
 	kept, err := a.Store(ctx)
 	if err != nil || kept == nil {

@@ -110,7 +110,7 @@ func (o *Owned) index(ctx context.Context, f *fold) error {
 		}
 	}
 	if _, gone := x.size(o.id); errors.Is(gone, fs.ErrNotExist) || errors.Is(o.w.Err(), ErrDeleted) { // meanwhile, and then the row came back
-		if _, err := x.db.DeleteSession(ctx, o.id); err != nil && !errors.Is(err, ErrNotFound) {
+		if err := x.unindex(ctx, o.id); err != nil {
 			return err
 		}
 		return ErrDeleted

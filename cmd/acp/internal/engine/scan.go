@@ -52,7 +52,7 @@ func (e *Engine) refresh(ctx context.Context) error {
 	}
 	for id := range had {
 		if _, there := sizes[id]; !there {
-			if _, err := e.db.DeleteSession(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+			if err := x.unindex(ctx, id); err != nil {
 				return err
 			}
 		}
@@ -102,7 +102,7 @@ func (e *Engine) index(ctx context.Context, id string, size int64) error {
 	}
 	if damage := (*DamageError)(nil); errors.As(err, &damage) {
 		f, err = e.mended(ctx, damage)
-	} else if err == nil && f.s.Head.Seq > 0 && !computed { // the witness may not know one that was restored, or taken over
+	} else if err == nil && f.s.Head.Seq > 0 && !computed { // a restore or a takeover adds sessions the witness has not seen
 		e.marks.note(id, f.s.Head)
 	}
 	if err != nil {
@@ -128,9 +128,7 @@ func (e *Engine) index(ctx context.Context, id string, size int64) error {
 		return err
 	}
 	if _, err := x.size(id); errors.Is(err, fs.ErrNotExist) { // meanwhile, and then the row came back
-		if _, err := x.db.DeleteSession(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
-			return err
-		}
+		return x.unindex(ctx, id)
 	}
 	return nil
 }
@@ -151,14 +149,19 @@ func (e *Engine) written(ctx context.Context, id string) error {
 	size, err := x.size(id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && there:
-		if _, err := e.db.DeleteSession(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
-			return err
-		}
-		return nil
+		return x.unindex(ctx, id)
 	case err != nil, there && was >= size: // of a conversation in several files, the first one is smaller
 		return nil
 	}
 	return e.index(ctx, id, size)
+}
+
+// unindex removes a session from the index, if it is there.
+func (x *files) unindex(ctx context.Context, id string) error {
+	if _, err := x.db.DeleteSession(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return nil
 }
 
 // An unlisted journal cannot be read, or is the conversation of a subagent: that is deleted with the one that it is

@@ -543,7 +543,7 @@ func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update
 			committed(seq, err)
 		}
 	}); err != nil {
-		return // whoever gave the session up has said so
+		return // the code that closed the log has reported it
 	}
 	if child != "" {
 		return // what is known of the session is not about its subagents

@@ -47,7 +47,7 @@ func (s *session) late(a *ask, d decision) {
 		return
 	}
 	s.logger().Info("gateway: an answer came too late", "by", d.by)
-	_ = s.log.put(s.ctx, kindLate, encode(records.Decided{ID: a.id, By: d.by, From: d.From, Outcome: d.outcome()}), nil) // whoever gave the session up has said so
+	_ = s.log.put(s.ctx, kindLate, encode(records.Decided{ID: a.id, By: d.by, From: d.From, Outcome: d.outcome()}), nil) // the code that closed the log has reported it
 }
 
 // cut ends the connection of a client that does not read what it is sent, which would miss a record otherwise. It

@@ -569,7 +569,7 @@ func (hs *heldStream) Close() error {
 	}
 	hs.mu.Unlock()
 	for _, answer := range left {
-		_ = hs.s.log.put(hs.s.ctx, kindAnswer, encode(answer), nil) // whoever gave the session up has said so
+		_ = hs.s.log.put(hs.s.ctx, kindAnswer, encode(answer), nil) // the code that closed the log has reported it
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func (s *session) steer(ctx context.Context, m *steering) (acp.SteerOutcome, uin
 	}
 	if b.forgets(m) { // nothing that the agent has sent was taken for it, and nothing will be
 		if err := b.keepSteered(s.ctx, m); err != nil { // also if the client does not wait any more
-			return outcome, 0, nil // whoever gave the session up has said so
+			return outcome, 0, nil // the code that closed the log has reported it
 		}
 	}
 	select {

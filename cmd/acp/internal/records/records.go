@@ -1,5 +1,5 @@
 // Package records has what the records of a conversation say: the data of each kind of [journal.Record] that more than
-// one part of the program reads. A gateway, a chat and a list read the same records, whoever has written them.
+// one part of the program reads. A gateway, a chat and a list read the same records, no matter which program wrote them.
 //
 // The decoders also take what earlier versions of chat have written, which had the updates of the protocol as they are.
 package records
@@ -103,7 +103,7 @@ func DecodePrompt(data []byte) (p Prompt, err error) {
 	return p, nil
 }
 
-// Message returns the prompt as the clients of a principal see it, but for the one that has sent it.
+// Message returns the prompt as a principal's clients see it, except for the client that sent it.
 func (p *Prompt) Message(principal string) *acpv2.UserMessage {
 	m := &acpv2.UserMessage{MessageID: acpv2.MessageID(p.ID), Content: acpv2.Set(p.Content), Meta: p.Meta}
 	said := map[string]string{}
@@ -423,8 +423,7 @@ func (d *Decided) Decision(r *journal.Record) *history.Decision {
 }
 
 // Update returns how a permission was decided as an update: of the tool call that it was about or, if it was about
-// none, a notice that says what would be done. It returns nil for a question of which only the words are known, such as
-// a form.
+// none, a notice that says what would be done. It returns nil if the record holds only the text of the question, as for a form.
 func (d *Decided) Update(r *journal.Record) acpv2.SessionUpdate {
 	said := d.Decision(r)
 	if d.Call == "" {

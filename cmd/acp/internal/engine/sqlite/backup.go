@@ -166,7 +166,7 @@ func replace(ctx context.Context, dir, name, elsewhere string, make func(part st
 		}
 	}
 	kept = old
-	for _, d := range dirs { // one that has nothing is not there
+	for _, d := range dirs { // only the empty ones go
 		if os.Remove(d) != nil {
 			kept = d
 		} else if d == old {

@@ -76,8 +76,8 @@ func takeOver(ctx context.Context, dir string, o engine.Options) error {
 }
 
 // moveJournals moves the journals of a directory to another one, with what is beside them. A journal is the last file
-// of its session that is moved, so that a call that was cut off can be repeated. One that is there already stays, and
-// so does the other one, under the name of a file that nobody reads.
+// of its session that is moved, so that a call that was cut off can be repeated. If the other directory has that
+// journal already, it is kept, and this one is moved there under a name that no program reads.
 func moveJournals(ctx context.Context, from, to string) error {
 	list, err := os.ReadDir(from)
 	if from == to || errors.Is(err, fs.ErrNotExist) {
