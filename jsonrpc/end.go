@@ -176,7 +176,10 @@ func (c *Conn) end() {
 
 	timer.Reset(c.cfg.flushTimeout)
 	c.out.drain(timer.C, false)
-	c.out.shut(ErrClosed)
+	c.mu.Lock()
+	err := c.ending.err // of calls that come now, too
+	c.mu.Unlock()
+	c.out.shut(err)
 
 	// Closing the stream ends what is under way on it, except on terminals
 	// and the like. Nothing is left to chance: each wait has its bound.

@@ -56,7 +56,7 @@ func TestEOFGrace(t *testing.T) {
 		if err := p.conn.Wait(); err != nil {
 			t.Error(err)
 		}
-		if err := p.conn.Notify(bg, "x", nil); !errors.Is(err, ErrClosed) {
+		if err := p.conn.Notify(bg, "x", nil); !errors.Is(err, ErrClosed) || !errors.Is(err, io.EOF) {
 			t.Error(err)
 		}
 		p.close()

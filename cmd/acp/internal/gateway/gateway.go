@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -19,7 +18,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
-	"github.com/goacp/acp/transcript"
 )
 
 // A Config says what a gateway hosts, and where it keeps it.
@@ -66,8 +64,8 @@ type Config struct {
 	Waits func(w *Waiting)
 	// Extend registers further methods of the gateway, for each connection. Nil registers none.
 	Extend func(mux *jsonrpc.Mux)
-	// Markdown writes a session for people, for [ExportMethod]; nil means that there is no such method.
-	Markdown func(w io.Writer, info *engine.Session, said *transcript.Snapshot) error
+	// Markdown returns what writes a session for people, for [ExportMethod]; nil means that there is no such method.
+	Markdown func(id string) Rendering
 	// Directory is offered to users who have had no session; "" means that none is.
 	Directory string
 	// Many says that sessions belong to several users, who must not see each other's files.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -15,11 +16,16 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
-	"github.com/goacp/acp/transcript"
 )
 
 // ExportMethod returns a session as Markdown, in pieces, to whoever may see the session.
 var ExportMethod = jsonrpc.Method[ExportRequest, ExportAnswer]{Name: ownmeta.Method + "export"}
+
+// A Rendering takes the records of a session and writes what they say. A gateway does not call its methods concurrently.
+type Rendering interface {
+	Apply(*engine.Record)
+	Write(io.Writer) error
+}
 
 // An ExportRequest asks for a piece: the first one, or the one that another answer has named.
 type ExportRequest struct {
@@ -226,12 +232,12 @@ func (g *Gateway) markdown(ctx context.Context, info *engine.Session, last uint6
 	if g.cfg.Markdown == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "this server exports no sessions")
 	}
-	said := records.NewFold(transcript.Config{})
+	rendering := g.cfg.Markdown(info.ID)
 	err := g.cfg.Log.Fold(ctx, info.ID, 0, func(r engine.Record) error {
 		if r.Seq > last {
 			return errRead
 		}
-		said.Apply(&r)
+		rendering.Apply(&r)
 		return nil
 	})
 	switch {
@@ -241,7 +247,7 @@ func (g *Gateway) markdown(ctx context.Context, info *engine.Session, last uint6
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	var out limited
-	err = g.cfg.Markdown(&out, info, said.Conversation.Snapshot())
+	err = rendering.Write(&out)
 	text := bytes.ToValidUTF8(out.text.Bytes(), []byte("\uFFFD"))
 	switch {
 	case errors.Is(err, errTooLarge) || err == nil && len(text) > maxExport: // what was invalid is longer now

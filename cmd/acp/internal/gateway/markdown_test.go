@@ -13,10 +13,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
+
+// A render makes a text of a conversation.
+type render struct {
+	*records.Fold
+	write func(io.Writer, *transcript.Snapshot) error
+}
+
+func (r render) Write(w io.Writer) error { return r.write(w, r.Conversation.Snapshot()) }
+
+// rendering is a [Config.Markdown] that writes with a function.
+func rendering(write func(io.Writer, *transcript.Snapshot) error) func(string) Rendering {
+	return func(string) Rendering { return render{records.NewFold(transcript.Config{}), write} }
+}
 
 // TestExportPieces: a session is exported in pieces that are bounded, and of one text, although the session continues.
 func TestExportPieces(t *testing.T) {
@@ -32,15 +45,15 @@ func TestExportPieces(t *testing.T) {
 		t.Errorf("without a writer: %v", err)
 	}
 	rendered := 0
-	r.g.cfg.Markdown = func(w io.Writer, info *engine.Session, said *transcript.Snapshot) error {
+	r.g.cfg.Markdown = rendering(func(w io.Writer, said *transcript.Snapshot) error {
 		rendered++
 		entries := 0
 		for range said.Entries() {
 			entries++
 		}
-		_, err := fmt.Fprintf(w, "%s: %d entries\n%s", info.Agent, entries, strings.Repeat("ä", maxPiece))
+		_, err := fmt.Fprintf(w, "test: %d entries\n%s", entries, strings.Repeat("ä", maxPiece))
 		return err
-	}
+	})
 	first, err := ask(ExportRequest{})
 	if err != nil || !strings.HasPrefix(first.Text, "test: 3 entries\n") || len(first.Text) > maxPiece || first.Next == 0 {
 		t.Fatal(first, err)
@@ -64,10 +77,10 @@ func TestExportPieces(t *testing.T) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-	r.g.cfg.Markdown = func(w io.Writer, _ *engine.Session, _ *transcript.Snapshot) error {
+	r.g.cfg.Markdown = rendering(func(w io.Writer, _ *transcript.Snapshot) error {
 		_, err := w.Write(make([]byte, maxExport+1))
 		return err
-	}
+	})
 	say(t, s, "again")
 	if _, err := ask(ExportRequest{}); err == nil {
 		t.Error("a text that is too large is sent")
@@ -216,14 +229,14 @@ func TestExportEnds(t *testing.T) {
 		}
 		return acp.StopEndTurn, nil
 	}})
-	r.g.cfg.Markdown = func(w io.Writer, _ *engine.Session, said *transcript.Snapshot) error {
+	r.g.cfg.Markdown = rendering(func(w io.Writer, said *transcript.Snapshot) error {
 		for e := range said.Entries() {
 			if end, ok := e.(*transcript.TurnEnd); ok {
 				fmt.Fprintf(w, "%s %t\n", end.StopReason, end.Error != "")
 			}
 		}
 		return nil
-	}
+	})
 	c := r.connect(2)
 	s := c.new(t)
 	say(t, s, "well")
@@ -244,14 +257,14 @@ func TestExportEnds(t *testing.T) {
 // TestExportSubagents: a text has what the agent said, without what its subagents said in conversations of their own.
 func TestExportSubagents(t *testing.T) {
 	r := newRig(t, delegating())
-	r.g.cfg.Markdown = func(w io.Writer, _ *engine.Session, said *transcript.Snapshot) error {
+	r.g.cfg.Markdown = rendering(func(w io.Writer, said *transcript.Snapshot) error {
 		for e := range said.Entries() {
 			if m, ok := e.(*transcript.Message); ok {
 				fmt.Fprintf(w, "%s|", m.Text())
 			}
 		}
 		return nil
-	}
+	})
 	c := r.connect(2)
 	s := c.new(t)
 	say(t, s, "one two")

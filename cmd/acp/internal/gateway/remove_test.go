@@ -70,10 +70,10 @@ func TestRemoveTexts(t *testing.T) {
 	var s *acp.ClientSession
 	clients := make(map[*member]*client)
 	for _, node := range []*member{a, b} {
-		node.g.cfg.Markdown = func(w io.Writer, _ *engine.Session, _ *transcript.Snapshot) error {
+		node.g.cfg.Markdown = rendering(func(w io.Writer, _ *transcript.Snapshot) error {
 			_, err := io.WriteString(w, "text")
 			return err
-		}
+		})
 		c := node.connect(2)
 		clients[node] = c
 		if s == nil {

@@ -112,7 +112,7 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 	cfg.Knows, cfg.Gone = o.knows, holder.Gone
 	cfg.Hold, cfg.Rehold = o.holders(d.tenants, agent, node)
 	cfg.Agents, cfg.Titles, cfg.Installed = d.named(r, agent)
-	cfg.Markdown, cfg.Waits = markdown, d.waits()
+	cfg.Markdown, cfg.Waits = newMarkdown, d.waits()
 	if here, err := os.Getwd(); err == nil && !d.tenants.many && filepath.Dir(here) != here { // and not that of a service
 		cfg.Directory = here
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/gateway"
 	"github.com/goacp/acp/cmd/acp/internal/identity"
 	"github.com/goacp/acp/cmd/acp/internal/identity/audit"
 	"github.com/goacp/acp/cmd/acp/internal/identity/devices"
@@ -18,7 +18,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 	"github.com/goacp/acp/cmd/acp/internal/web"
-	"github.com/goacp/acp/transcript"
 )
 
 // Web are the flags about the page for browsers.
@@ -77,11 +76,14 @@ func (d *durable) manage() *devices.Methods {
 	return &devices.Methods{Store: d.devices, Audit: d.gate.Audit, User: identity.CurrentUser(), Logger: d.logger, Who: principal}
 }
 
-// markdown writes a session as acp sessions export does.
-func markdown(w io.Writer, info *engine.Session, said *transcript.Snapshot) error {
-	return export.Write(w, export.Markdown, store.Session{
-		Key: store.Key{Agent: info.Agent, ID: info.ID}, Cwd: info.Cwd, Title: info.Title, Created: info.Created, Updated: info.Updated,
-	}, said)
+// A markdown writes a session as acp sessions export does.
+type markdown struct{ *store.Reading }
+
+func newMarkdown(id string) gateway.Rendering { return markdown{store.NewReading(id, store.Bounds())} }
+
+func (m markdown) Write(w io.Writer) error {
+	about, _ := m.Session()
+	return export.Write(w, export.Markdown, about, m.Snapshot())
 }
 
 // invite makes a link that makes a browser a device of the user, until the server ends.
