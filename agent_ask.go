@@ -156,7 +156,7 @@ func decide(res *acpv2.RequestPermissionResponse, options []PermissionOption) Pe
 // asking records that the session waits for the user, until done is called.
 func (o *Output) asking() (done func(), err error) {
 	// The client sees what the question is about before.
-	if err := o.acquired(o.s.acquireBehind(o.sends, true)); err != nil {
+	if err := o.acquireBehind(true); err != nil {
 		return nil, err
 	}
 	defer o.s.releaseSending()

@@ -121,8 +121,15 @@ func (o *Output) fail(err error) error {
 }
 
 // acquire waits for the right to send and checks that the output may still send.
-func (o *Output) acquire() error {
-	return o.acquired(o.s.acquireBehind(o.sends, false))
+func (o *Output) acquire() error { return o.acquireBehind(false) }
+
+// acquireBehind is acquire behind the prompts that the turn has taken and, if all is set, behind a replay.
+func (o *Output) acquireBehind(all bool) error {
+	err := o.s.afterOffers(o.sends)
+	if err == nil {
+		err = o.s.acquireBehind(o.sends, all)
+	}
+	return o.acquired(err)
 }
 
 // acquired is what acquire returns once the session has the right to send, or err.

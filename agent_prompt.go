@@ -440,9 +440,9 @@ func (c *AgentConn) sessionFor(ctx context.Context, id SessionID, blocks []Conte
 }
 
 // admit waits until a prompt may become part of the conversation, and returns its
-// turn. If the prompt has been handed to the turn that runs, admit returns that one as
-// running instead.
-func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlock, meta json.RawMessage) (t, running *Turn, err error) {
+// turn. If the turn that runs has taken the prompt, admit returns that offer instead,
+// which the caller has to end.
+func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlock, meta json.RawMessage) (t *Turn, taken *offer, err error) {
 	defer func() {
 		if err != nil {
 			c.refuse(id, jsonrpc.RequestFrom(ctx))
@@ -458,8 +458,8 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	}
 	accepted := false // by the Accept hook
 	if before > 0 && c.agent.Load().Busy == BusySteer {
-		if running, accepted, err = c.steer(own); running != nil || err != nil {
-			return nil, running, err
+		if taken, accepted, err = c.steer(own); taken != nil || err != nil {
+			return nil, taken, err
 		}
 	}
 	t, err = c.begin(own, accepted)

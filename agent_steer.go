@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
@@ -13,12 +14,20 @@ import (
 type steer struct {
 	prompts chan []ContentBlock // nil if nobody steers
 	ended   chan struct{}       // closed when the turn takes none any more
-	told    chan struct{}       // closed when the client knows of all that it has taken
-	offers  int                 // prompts that it may take, or that the client does not know of yet
+	offers  []*offer            // that are not over
+}
+
+// An offer is a prompt that a turn may take. The turn sends nothing between taking it and the end of the offer, so that
+// what the hook answers does not overtake what it answers to.
+type offer struct {
+	own   *Turn         // of the prompt
+	t     *Turn         // that may take it
+	waits chan struct{} // sends to those that ask, until the turn has taken the prompt
+	over  chan struct{} // closed when the turn has not taken it, or the client knows
 }
 
 func newSteer() steer {
-	return steer{prompts: make(chan []ContentBlock), ended: make(chan struct{}), told: make(chan struct{})}
+	return steer{prompts: make(chan []ContentBlock), ended: make(chan struct{})}
 }
 
 // Steering returns a channel of the prompts that the client sends while the turn
@@ -27,24 +36,46 @@ func newSteer() steer {
 // receiver must also wait for [Turn.Context]. Without BusySteer it is nil.
 func (t *Turn) Steering() <-chan []ContentBlock { return t.steer.prompts }
 
-// offer reports whether the turn may take a prompt. If so offered is called once it has not, or the client knows:
-// the end of the turn is not sent before that.
-func (t *Turn) offer() bool {
+// offer returns an offer, or nil if the turn takes none. The end of the turn is not sent before that of the offer.
+func (t *Turn) offer(own *Turn) *offer {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
 	if t.steer.prompts == nil || isClosed(t.steer.ended) {
-		return false
+		return nil
 	}
-	t.steer.offers++
-	return true
+	o := &offer{own: own, t: t, waits: make(chan struct{}), over: make(chan struct{})}
+	t.steer.offers = append(t.steer.offers, o)
+	return o
 }
 
-func (t *Turn) offered() {
-	t.session.mu.Lock()
-	defer t.session.mu.Unlock()
-	if t.steer.offers--; t.steer.offers == 0 && isClosed(t.steer.ended) {
-		close(t.steer.told)
+// end ends an offer.
+func (o *offer) end() {
+	s := o.t.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(o.t.steer.offers, o); i >= 0 {
+		o.t.steer.offers = slices.Delete(o.t.steer.offers, i, i+1)
+		close(o.over)
 	}
+}
+
+// afterOffers waits until the client knows of the prompts that the turn has taken.
+func (s *AgentSession) afterOffers(ctx context.Context) error {
+	s.mu.Lock()
+	var open []*offer
+	if s.turn != nil && len(s.turn.steer.offers) > 0 {
+		open = slices.Clone(s.turn.steer.offers)
+	}
+	s.mu.Unlock()
+	for _, o := range open {
+		select {
+		case <-o.waits:
+		case <-o.over:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // endSteering is called when the hook has returned.
@@ -55,26 +86,27 @@ func (t *Turn) endSteering() {
 	s := t.session
 	s.mu.Lock()
 	close(t.steer.ended)
-	if t.steer.offers == 0 {
-		close(t.steer.told)
-	}
+	open := slices.Clone(t.steer.offers)
 	s.mu.Unlock()
-	select {
-	case <-t.steer.told:
-	case <-s.ctx.Done():
+	for _, o := range open {
+		select {
+		case <-o.over:
+		case <-s.ctx.Done():
+		}
 	}
 }
 
-// steer hands a prompt to the turn that runs, whose offered is called then. It returns a nil turn when that ended
-// without taking it; accepted then says whether the Accept hook has accepted it.
-func (c *AgentConn) steer(own *Turn) (t *Turn, accepted bool, err error) {
+// steer hands a prompt to the turn that runs. It returns a nil offer when that ended without taking it, and otherwise one
+// that the caller has to end once the client knows; accepted says whether the Accept hook has accepted the prompt.
+func (c *AgentConn) steer(own *Turn) (taken *offer, accepted bool, err error) {
 	p := own.p
 	select {
 	case <-p.second: // what came before has been handed over
 	case <-p.ctx.Done():
 		return nil, false, nil
 	}
-	if t = own.session.Turn(); t == nil {
+	t := own.session.Turn()
+	if t == nil {
 		return nil, false, nil
 	}
 	if accept := c.agent.Load().Accept; accept != nil {
@@ -83,20 +115,22 @@ func (c *AgentConn) steer(own *Turn) (t *Turn, accepted bool, err error) {
 		}
 		accepted = true
 	}
-	if !t.offer() {
+	o := t.offer(own)
+	if o == nil {
 		return nil, accepted, nil
 	}
-	select {
-	case t.steer.prompts <- own.blocks:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.leave(own.session.id, p)
-		return t, accepted, nil
-	case <-t.steer.ended:
-	case <-p.ctx.Done():
+	for {
+		select {
+		case t.steer.prompts <- own.blocks:
+			return o, accepted, nil
+		case o.waits <- struct{}{}:
+			continue
+		case <-t.steer.ended:
+		case <-p.ctx.Done():
+		}
+		o.end()
+		return nil, accepted, nil
 	}
-	t.offered()
-	return nil, accepted, nil
 }
 
 // A SteerMessage is a message of the user for the turn that runs: see [Agent.Steer].
@@ -180,13 +214,12 @@ func (c *AgentConn) steerTurn(ctx context.Context, id SessionID, r *SteerMessage
 	defer own.unlessBegun(&begun)
 	accepted := false
 	if before > 0 {
-		var running *Turn
-		if running, accepted, err = c.steer(own); err != nil {
+		var taken *offer
+		if taken, accepted, err = c.steer(own); err != nil {
 			return "", err
 		}
-		if running != nil {
-			defer running.offered()
-			_, err = running.said(r.Prompt)
+		if taken != nil {
+			_, err = c.taken(ctx, taken)
 			return SteerInjected, err
 		}
 	}
@@ -207,17 +240,36 @@ func (c *AgentConn) steerTurn(ctx context.Context, id SessionID, r *SteerMessage
 	return SteerStartedNewTurn, c.runLater(ctx, t)
 }
 
-// said sends a prompt that the turn has taken, where there are updates for that.
-func (t *Turn) said(blocks []ContentBlock) (MessageID, error) {
-	s := t.session
-	id := s.nextMessage()
-	if !s.c.peer.Load().proto.states() {
-		return id, nil // its client shows it
+// taken has the client learn of a prompt that a turn has taken: from an update where there are any for that, or else from
+// the answer to its request. It ends the offer.
+func (c *AgentConn) taken(ctx context.Context, o *offer) (MessageID, error) {
+	id := o.own.message
+	if !c.peer.Load().proto.states() {
+		jsonrpc.RequestFrom(ctx).AfterAnswer(func() { c.known(o) })
+		return id, nil
 	}
-	message := &UserMessage{MessageID: id, Content: acpv2.Set(blocks)}
-	err := t.Send(message)
+	defer c.known(o)
+	message := &UserMessage{MessageID: id, Content: acpv2.Set(o.own.blocks)}
+	err := o.t.sendTaken(message)
 	if errors.Is(err, ErrTurnEnded) {
-		err = s.Send(message) // it was taken all the same
+		err = o.t.session.sendTaken(message) // it was taken all the same
 	}
 	return id, err
+}
+
+// known ends the offer of a prompt that a turn has taken, and lets the next prompt be offered.
+func (c *AgentConn) known(o *offer) {
+	c.mu.Lock()
+	c.leave(o.t.session.id, o.own.p)
+	c.mu.Unlock()
+	o.end()
+}
+
+// sendTaken is Send for a prompt that the turn has taken, for which others wait.
+func (o *Output) sendTaken(u *UserMessage) error {
+	if err := o.acquired(o.s.acquireBehind(o.sends, false)); err != nil {
+		return err
+	}
+	defer o.s.releaseSending()
+	return o.sendLocked(u)
 }

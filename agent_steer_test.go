@@ -2,11 +2,14 @@ package acp_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // TestSteeredEnds: a turn that takes a prompt and ends at once ends that prompt, too: its client is sent the prompt
@@ -41,4 +44,81 @@ func TestSteeredEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSteeredOrder: the client knows of what a turn has taken before it gets what the hook says to it, even if that is at
+// once: from an update, or in version 1 from the answer to its request.
+func TestSteeredOrder(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		version int
+		known   string // a part of the frame from which the client knows
+		send    func(context.Context, *acp.ClientSession, string) error
+	}{
+		{"prompt", 2, `"user_message"`, func(ctx context.Context, s *acp.ClientSession, text string) error {
+			s.Prompt(ctx, acp.Text(text))
+			return nil
+		}},
+		{"steer", 2, `"user_message"`, steered},
+		{"steer", 1, `"injected"`, steered},
+	} {
+		t.Run(fmt.Sprint(tt.name, tt.version), func(t *testing.T) {
+			agent := &acp.Agent{Busy: acp.BusySteer, Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+				_ = t.Say("began")
+				for {
+					select {
+					case blocks := <-t.Steering():
+						_ = t.Say("heard " + blocks[0].(*acp.TextContent).Text)
+					case <-ctx.Done():
+						return acp.StopCancelled, nil
+					}
+				}
+			}}
+			frames, began, heard := make(chan string, 100), make(chan struct{}, 1), make(chan struct{}, 1)
+			conn, _ := acptest.Pair(t, agent, &acp.Client{MinVersion: tt.version, MaxVersion: tt.version}, func(s jsonrpc.Stream) jsonrpc.Stream {
+				return jsonrpc.Tap(s, func(sent bool, frame []byte) {
+					switch text := string(frame); {
+					case sent:
+					case strings.Contains(text, "began"):
+						began <- struct{}{}
+					case strings.Contains(text, `"heard `):
+						frames <- "heard"
+						heard <- struct{}{}
+					case strings.Contains(text, tt.known):
+						frames <- "known"
+					}
+				})
+			})
+			s, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			reply := s.Prompt(ctx, acp.Text("go"))
+			<-began
+			for len(frames) > 0 {
+				<-frames // the first prompt
+			}
+			for i := range 300 {
+				if err := tt.send(t.Context(), s, fmt.Sprint(i)); err != nil {
+					t.Fatal(err)
+				}
+				<-heard
+				if first, second := <-frames, <-frames; first != "known" || second != "heard" {
+					t.Fatalf("message %d: %s, then %s", i, first, second)
+				}
+			}
+			cancel()
+			_, _ = reply.Wait()
+		})
+	}
+}
+
+func steered(ctx context.Context, s *acp.ClientSession, text string) error {
+	outcome, err := s.Steer(ctx, acp.Text(text))
+	if err == nil && outcome != acp.SteerInjected {
+		err = fmt.Errorf("outcome %s", outcome)
+	}
+	return err
 }

@@ -340,16 +340,16 @@ func (p *agentV1) tellMode(ctx context.Context, s *AgentSession) error {
 }
 
 func (p *agentV1) prompt(ctx context.Context, r *acpv1.PromptRequest) (*acpv1.PromptResponse, error) {
-	t, running, err := p.c.admit(ctx, SessionID(r.SessionID), translate.BlocksFromV1(r.Prompt), r.Meta)
+	t, taken, err := p.c.admit(ctx, SessionID(r.SessionID), translate.BlocksFromV1(r.Prompt), r.Meta)
 	if errors.Is(err, ErrCancelled) {
 		return &acpv1.PromptResponse{StopReason: acpv1.StopReasonCancelled}, nil // S40
 	}
 	if err != nil {
 		return nil, err
 	}
-	if running != nil {
-		running.offered() // the answer is what says so in this version
-		return p.steered(ctx, running)
+	if taken != nil {
+		p.c.known(taken) // its client shows what it has sent, wherever that goes
+		return p.steered(ctx, taken.t)
 	}
 	if len(p.c.agent.Load().Engine.Incoming) > 0 {
 		return promptedV1(t, p.c.runApart(t))

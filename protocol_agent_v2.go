@@ -241,16 +241,15 @@ func (p *agentV2) cancelEntity(id SessionID, field, value, key string) error {
 // prompt answers when the prompt has become part of the conversation; the turn
 // begins behind the answer (S87).
 func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
-	t, running, err := p.c.admit(ctx, r.SessionID, r.Prompt, r.Meta)
+	t, taken, err := p.c.admit(ctx, r.SessionID, r.Prompt, r.Meta)
 	if errors.Is(err, ErrCancelled) {
 		return nil, jsonrpc.ErrRequestCancelled // S42
 	}
 	if err != nil {
 		return nil, err
 	}
-	if running != nil {
-		defer running.offered()
-		id, err := running.said(r.Prompt)
+	if taken != nil {
+		id, err := p.c.taken(ctx, taken)
 		return &acpv2.PromptResponse{MessageID: id}, err
 	}
 	if err := p.c.runLater(ctx, t); err != nil {
