@@ -330,26 +330,44 @@ func (tb *Tab) Eval(expression string, result any) {
 // Until waits until an expression is true.
 func (tb *Tab) Until(expression string) {
 	tb.t.Helper()
-	var ok bool
-	for end := time.Now().Add(limit); !ok && time.Now().Before(end); {
+	tb.UntilFar(expression, "0")
+}
+
+// UntilFar waits until an expression is true, for as long as another one, how far that is, has other values.
+func (tb *Tab) UntilFar(expression, far string) {
+	tb.t.Helper()
+	var before json.RawMessage
+	for end := time.Now().Add(limit); time.Now().Before(end); {
 		// A page that loads has no promises to keep: then ask again.
-		var r struct{ Result struct{ Value bool } }
+		var r struct {
+			Result struct {
+				Value struct {
+					OK  bool
+					Far json.RawMessage
+				}
+			}
+		}
 		err := tb.c.call(tb.session, "Runtime.evaluate", Object{"awaitPromise": true, "returnByValue": true, "expression": `new Promise((done) => {
 			const end = performance.now() + 5000;
-			const look = () => {
-				let ok = false;
+			const poll = () => {
+				let ok = false, far = null;
 				try { ok = !!(` + expression + `); } catch {}
-				if (ok || performance.now() > end) done(ok); else setTimeout(look, 10);
+				if (!ok && performance.now() < end) return setTimeout(poll, 10);
+				try { far = ` + far + `; } catch {}
+				done({ok, far});
 			};
-			look();
+			poll();
 		})`}, &r)
-		ok = err == nil && r.Result.Value
+		if err == nil && r.Result.Value.OK {
+			return
+		}
+		if err == nil && !bytes.Equal(before, r.Result.Value.Far) {
+			before, end = r.Result.Value.Far, time.Now().Add(limit)
+		}
 	}
-	if !ok {
-		var text string
-		tb.Eval("((t) => t.length > 3000 ? t.slice(0, 1500) + \" … \" + t.slice(-1500) : t)(document.body.innerText)", &text)
-		tb.t.Fatalf("it never comes to this: %s\nthe page: %s\nthe console: %s", expression, text, strings.Join(tb.Wrong(), "\n"))
-	}
+	var text string
+	tb.Eval("((t) => t.length > 3000 ? t.slice(0, 1500) + \" … \" + t.slice(-1500) : t)(document.body.innerText)", &text)
+	tb.t.Fatalf("it never comes to this: %s\nthe page: %s\nthe console: %s", expression, text, strings.Join(tb.Wrong(), "\n"))
 }
 
 // Drawn waits until the page has drawn what is due.

@@ -363,8 +363,8 @@ func TestSilentNetwork(t *testing.T) {
 	if diff := cmp.Diff(numbers(n), counted(tb)); diff != "" {
 		t.Error(diff)
 	}
+	tb.Until(`!document.body.innerText.includes("No connection")`) // which the end of the message may come before
 	w.silence()
-	tb.Until(`!document.body.innerText.includes("No connection")`)
 	prompt(tb, "say once")
 	tb.Until(`document.body.innerText.includes("No connection")`)
 	w.cut(false)

@@ -209,7 +209,7 @@ func TestLongText(t *testing.T) {
 	tb := r.page("#/" + r.session())
 	const n = 12_000
 	prompt(tb, fmt.Sprintf("lines %d", n))
-	tb.Until(answers("end") + ` && !document.querySelector(".working")`)
+	tb.UntilFar(answers("end")+` && !document.querySelector(".working")`, `document.querySelector(".message.agent").textContent.slice(-100)`)
 	var text string
 	tb.Eval(`document.querySelector(".message.agent").innerText`, &text)
 	text = strings.TrimSpace(text)
@@ -227,25 +227,4 @@ func TestLongText(t *testing.T) {
 }
 
 // far waits until an expression is true, for as long as each try of it comes further.
-func far(tb *chromium.Tab, expression string) {
-	for before := -1; ; {
-		var state struct{ Seen, Done int }
-		var text string
-		tb.Eval(`new Promise((done) => {
-			const end = performance.now() + 5000;
-			const step = () => {
-				const ok = (`+expression+`);
-				if (ok || performance.now() > end) done(JSON.stringify({seen: seen.size, done: ok ? 1 : 0})); else setTimeout(step, 10);
-			};
-			step();
-		})`, &text)
-		if json.Unmarshal([]byte(text), &state) == nil && state.Done == 1 {
-			return
-		}
-		if state.Seen == before {
-			tb.Until(expression) // which fails, and says where
-			return
-		}
-		before = state.Seen
-	}
-}
+func far(tb *chromium.Tab, expression string) { tb.UntilFar(expression, `seen.size`) }
