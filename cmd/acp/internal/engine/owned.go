@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/journal"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // An Owned is a session that this process owns, made by [Engine.Claim]. Its methods are safe for concurrent use. A handle that
@@ -19,6 +20,7 @@ type Owned struct {
 	w  *journal.Writer
 	// unsized stands in the index for the size of the journal while this owner has it: it is negative, and of no other owner.
 	unsized int64
+	asked   []records.Asked
 
 	order  sync.Mutex // held while something gets its place in the log
 	latest time.Time  // of the records that got their time from this process
@@ -64,6 +66,7 @@ func (e *Engine) Claim(ctx context.Context, session string, l *Lease) (*Owned, e
 		}
 		f = newFold(session, e.o.Says)
 	}
+	o.asked = f.asked
 	if d := o.w.Damage(); d != nil {
 		if err := e.damaged(ctx, session, d); !errors.As(err, new(*DamageError)) {
 			return nil, errors.Join(fmt.Errorf("claim session %q: %w", session, err), o.giveUp(ctx))
@@ -135,6 +138,10 @@ func (o *Owned) giveUp(ctx context.Context) error {
 
 // Session returns the id of the session.
 func (o *Owned) Session() string { return o.id }
+
+// Asked returns the questions that had no decision when the session was claimed, in the order in which they were asked. Of
+// each it has the ID and the Title.
+func (o *Owned) Asked() []records.Asked { return o.asked }
 
 // Epoch returns the epoch of this claim.
 func (o *Owned) Epoch() uint32 { return o.w.Epoch() }

@@ -27,6 +27,7 @@ type adoption struct {
 	ended    string          // the state that the last turn has left
 	opened   bool            // the session was opened, as far as the connection knows
 	waits    bool            // the prompt has arrived, and the connection has not sent it yet
+	asked    bool            // the connection has seen what the agent waits for
 	children []subagent      // that it has announced, in order
 	names    *naming
 }
@@ -207,7 +208,10 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 		}
 	}
 	if p := a.prompt; p != nil {
-		t := &turn{id: acp.MessageID(p.ID), by: p.By, from: p.From, rank: p.Rank, content: p.Content, operation: p.Operation, adopted: true, reached: a.waits, done: make(chan struct{})}
+		t := &turn{id: acp.MessageID(p.ID), by: p.By, from: p.From, rank: p.Rank, content: p.Content, operation: p.Operation, adopted: true, done: make(chan struct{})}
+		if a.waits {
+			t.agent = b
+		}
 		if err := s.enqueue(t); err != nil {
 			return true, err
 		}
@@ -216,22 +220,29 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 			return true, err
 		}
 	}
-	for _, ask := range a.asks {
-		b.stream.again(ask)
+	if err := b.begin(ctx); err != nil {
+		return true, err
 	}
-	return true, b.begin(ctx)
+	b.stream.again(a.asks) // and events, none of which overtakes another, since it has begun
+	return true, nil
 }
 
-// again lets the connection see a request of the agent that an earlier one has taken.
-func (hs *heldStream) again(r openAsk) {
-	var e envelope
-	if json.Unmarshal(r.Raw, &e) != nil {
-		return
-	}
+// again lets the connection see the requests of the agent that an earlier one has taken. Events follow: one of them may
+// withdraw such a request, or have its id.
+func (hs *heldStream) again(asks []openAsk) {
 	hs.mu.Lock()
-	hs.asks[string(e.ID)] = &heldAsk{id: e.ID, seq: r.Event, raw: r.Raw, ask: r.ID, known: true, record: r.seq, decided: r.decided}
-	hs.mu.Unlock()
-	hs.put(r.Raw)
+	defer hs.mu.Unlock()
+	hs.adopted.asked = true
+	var all [][]byte
+	for _, r := range asks {
+		var e envelope
+		if json.Unmarshal(r.Raw, &e) != nil {
+			continue
+		}
+		hs.asks[string(e.ID)] = &heldAsk{id: e.ID, seq: r.Event, raw: r.Raw, ask: r.ID, known: true, record: r.seq, decided: r.decided}
+		all = append(all, r.Raw)
+	}
+	hs.putLocked(all...)
 }
 
 // wirePrefix returns what the ids of this gateway's requests to the agent that was started last begin with, and those

@@ -110,6 +110,11 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask) (decision, error)
 		}
 	}
 	known := held != nil && held.known
+	s.deals(a.id, true)
+	defer s.deals(a.id, false)
+	if known && !s.log.open(a.id) {
+		return decision{}, nil // it was withdrawn meanwhile
+	}
 	if !known {
 		if err := s.asksMore(); err != nil {
 			return decision{}, err
@@ -160,6 +165,17 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask) (decision, error)
 		f(s.id, answer.By, answer.Decision(&engine.Record{}))
 	}
 	return d, err
+}
+
+// deals notes whether a question is dealt with.
+func (s *session) deals(id string, begins bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if begins {
+		s.dealing[id] = true
+	} else {
+		delete(s.dealing, id)
+	}
 }
 
 // keepAnswer commits how a question was decided. If the agent outlives the gateway, that is done together with the frame in

@@ -250,7 +250,13 @@ func (s *session) run(b *backend) error {
 		if s.agent == b {
 			s.agent = nil
 		}
+		closed := s.closed
 		s.mu.Unlock()
+		if !closed { // otherwise the next owner does
+			if err := s.withdrawQuestions(s.ctx); err != nil && !s.given() {
+				s.logger().Warn("gateway: questions cannot be withdrawn", "error", err)
+			}
+		}
 		b.release() // it has nothing more to say
 		s.g.dismissAgent(owner)
 		s.g.ran(b)

@@ -87,7 +87,7 @@ func (s *session) runPrompt(t *turn, ctx context.Context) (end records.End, err 
 	if t.adopted {
 		t.has(s.own.Head().Seq)
 		t.ctx = ctx
-		return s.prompt(t, nil), nil
+		return s.prompt(t, t.agent), nil
 	}
 	raw, err := records.RawPrompt(t.content)
 	var data []byte
@@ -196,13 +196,26 @@ func (s *session) prompt(t *turn, b *backend) records.End {
 		}
 		return records.End{Error: err.Error()}
 	}
-	res, err := b.session.PromptRequest(t.ctx, &acpv2.PromptRequest{Prompt: b.handover(b.session.UseSkills(t.content)), Meta: b.rankMeta(t)}).Wait()
+	ctx, cancel := t.ctx, context.CancelCauseFunc(nil)
+	if t.agent != nil { // it is cancelled after that, if it was before: the agent has it
+		ctx, cancel = context.WithCancelCause(context.WithoutCancel(t.ctx))
+		defer cancel(nil)
+	}
+	reply := b.session.PromptRequest(ctx, &acpv2.PromptRequest{Prompt: b.handover(b.session.UseSkills(t.content)), Meta: b.rankMeta(t)})
+	if t.agent != nil {
+		defer context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })()
+	}
+	res, err := reply.Wait()
 	if b.conn.Conn().Err() == nil {
 		b.heard(s.ctx)
 	}
 	b.missing(s.ctx)
+	if errors.Is(context.Cause(t.ctx), ErrClosed) { // which stops the agent: see closeWith
+		_ = b.conn.Wait()
+	}
 	switch {
 	case b.conn.Conn().Err() != nil && (err != nil || res == nil): // it has ended in the turn
+		_ = b.conn.Wait() // what it has said before must not come behind the end
 		end := records.End{Lost: true}
 		if t.ctx.Err() != nil {
 			end = stopped(t.ctx)

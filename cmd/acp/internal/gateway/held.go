@@ -99,6 +99,8 @@ type heldAsk struct {
 	ask    string // the id of its question; "" if it is none
 	known  bool   // an earlier gateway has put it
 	record uint64 // then, the record of that
+	// withdrawn is the event with which the agent has withdrawn it, or 0. It has not reached the log before the decision.
+	withdrawn uint64
 	// decided is the answer, if an earlier gateway has kept it, and keeps is one that is to be kept with the frame that has it.
 	decided *records.Decided
 	keeps   *records.Decided
@@ -148,9 +150,9 @@ func (hs *heldStream) ReadFrame() (jsonrpc.Frame, error) {
 			return jsonrpc.Frame{Data: text, Owned: true}, nil
 		}
 		events := hs.events
-		if a := hs.adopted; a != nil && (!a.opened || a.waits) {
-			// What comes before the session is open would count as its history, and the answer to
-			// the prompt must not come before the prompt.
+		if a := hs.adopted; a != nil && (!a.opened || a.waits || !a.asked) {
+			// What comes before the session is open would count as its history, the answer to the prompt
+			// must not come before the prompt, and nothing that withdraws a question before that.
 			events = nil
 		}
 		hs.mu.Unlock()
@@ -186,6 +188,7 @@ func (hs *heldStream) putLocked(text ...[]byte) {
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
 }
@@ -234,6 +237,8 @@ func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 		return hs.update(ev)
 	case e.Method == "" && len(e.ID) > 0:
 		return hs.answer(ev, &e)
+	case e.Method == "$/cancel_request" && hs.withdraws(ev, &e):
+		return ev.text, nil
 	}
 	hs.dropped(ev.seq)
 	return ev.text, nil
@@ -323,7 +328,7 @@ func (hs *heldStream) settled(seq uint64, update bool) {
 	}
 	asked := func(e uint64) bool {
 		for _, a := range hs.asks {
-			if a.seq == e {
+			if a.seq == e || a.withdrawn == e {
 				return true
 			}
 		}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"strconv"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
@@ -58,12 +59,30 @@ func (hs *heldStream) respond(data []byte, e *envelope) error {
 		if hs.asks[string(e.ID)] == a { // and not one that has its id meanwhile
 			delete(hs.asks, string(e.ID))
 		}
+		withdrawn := a.withdrawn
 		hs.mu.Unlock()
 		if a.ask == "" {
 			hs.dropped(a.seq)
 		}
+		hs.dropped(withdrawn)
 	}
 	return nil
+}
+
+// withdraws notes that the agent withdraws a request. It reports false if that is none that waits.
+func (hs *heldStream) withdraws(ev heldEvent, e *envelope) bool {
+	var params struct{ RequestID json.RawMessage }
+	if json.Unmarshal(e.Params, &params) != nil {
+		return false
+	}
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	a := hs.asks[string(params.RequestID)]
+	if a == nil || a.over || a.withdrawn > 0 {
+		return false
+	}
+	a.withdrawn = ev.seq
+	return true
 }
 
 // answers has a decision kept with the frame in which the agent hears it. It reports false if there will be none.
@@ -83,6 +102,26 @@ func (hs *heldStream) answers(a *heldAsk, answer *records.Decided) bool {
 	}
 	a.keeps = answer
 	return true
+}
+
+// dealsWith reports whether the agent is yet to hear the decision on a question, or the question is about to be put once more.
+func (hs *heldStream) dealsWith(id string) bool {
+	if hs == nil {
+		return false
+	}
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	select {
+	case <-hs.done:
+		return false
+	default:
+	}
+	for _, a := range hs.asks {
+		if a.ask == id && !a.over {
+			return true
+		}
+	}
+	return false
 }
 
 // keeps takes the decision that is to be kept now, if there is one.

@@ -2,12 +2,14 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goacp/acp"
@@ -229,4 +231,69 @@ func TestHeldLargePrompt(t *testing.T) {
 	if len(states) == 0 || states[0] != records.StateRunning {
 		t.Errorf("after the prompt the session is %q", states)
 	}
+}
+
+// TestHeldWithdrawalOpen: that a question is withdrawn has not reached the log before the answer has: the next gateway must get
+// to know of it.
+func TestHeldWithdrawalOpen(t *testing.T) {
+	h := &plainHeld{hastyHeld: hastyHeld{events: make(chan string, 3)}}
+	hs := newHeldStream(h, nil, "", nil)
+	defer func() {
+		close(h.events)
+		_ = hs.Close()
+	}()
+	for _, text := range []string{
+		`{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{}}`,
+		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}`,
+		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":8}}`,
+	} {
+		h.events <- text
+		if f, err := hs.ReadFrame(); err != nil || string(f.Data) != text {
+			t.Fatal(string(f.Data), err)
+		}
+	}
+	hs.settled(1, false) // the question is in the log
+	if got := hs.watermark(); got != 1 {
+		t.Errorf("%d events are settled before the answer", got)
+	}
+	if err := hs.WriteFrame([]byte(`{"jsonrpc":"2.0","id":7,"error":{"code":-32800,"message":"cancelled"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := hs.watermark(); got != 3 {
+		t.Errorf("%d events are settled after it", got)
+	}
+}
+
+// TestHeldAsksBeforeEvents: the connection to an agent that was taken over sees what that waits for before anything else, which
+// may withdraw it.
+func TestHeldAsksBeforeEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &plainHeld{hastyHeld: hastyHeld{events: make(chan string, 1)}}
+		hs := newHeldStream(h, nil, "", &adoption{opened: true})
+		defer func() {
+			close(h.events)
+			_ = hs.Close()
+		}()
+		const withdrawal = `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}`
+		const question = `{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{}}`
+		h.events <- withdrawal
+		got := make(chan string, 2)
+		go func() {
+			for range 2 {
+				f, err := hs.ReadFrame()
+				if err != nil {
+					t.Error(err)
+				}
+				got <- string(f.Data)
+			}
+		}()
+		synctest.Wait()
+		if len(got) > 0 {
+			t.Errorf("%s comes at once", <-got)
+		}
+		hs.again([]openAsk{{Asked: records.Asked{ID: "ask", Raw: json.RawMessage(question)}}})
+		if first, second := <-got, <-got; first != question || second != withdrawal {
+			t.Errorf("%s, and then %s", first, second)
+		}
+	})
 }

@@ -114,7 +114,7 @@ func (b *backend) knowsRanks() bool {
 
 // allows reports whether a prompt may reach the agent without asking anybody.
 func (s *session) allows(t *turn, b *backend) bool {
-	if t.reached || reaches(t.rank, RoleApprover) || b.knowsRanks() {
+	if t.agent != nil || reaches(t.rank, RoleApprover) || b.knowsRanks() {
 		return true
 	}
 	_, asks := modeOf(b.session.Options())

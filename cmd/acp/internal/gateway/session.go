@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,8 +50,9 @@ type session struct {
 	watchers map[*watcher]bool
 	guests   map[*guest]bool // visits by other nodes
 	asks     map[string]*ask
-	pending  int // questions that are open, or about to be
-	changing int // changes of options that are under way
+	dealing  map[string]bool // questions whose request is being handled, those included that rules answer
+	pending  int             // questions that are open, or about to be
+	changing int             // changes of options that are under way
 	used     time.Time
 	closed   bool
 }
@@ -86,6 +86,7 @@ func newSession(g *Gateway, id string) *session {
 	s := &session{
 		g: g, id: id, opened: make(chan struct{}), starting: make(chan struct{}, 1), choosing: make(chan struct{}, 1), submitting: make(chan struct{}, 1), over: make(chan struct{}),
 		watchers: make(map[*watcher]bool), guests: make(map[*guest]bool), asks: make(map[string]*ask),
+		dealing: make(map[string]bool),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
@@ -137,16 +138,54 @@ func (s *session) claim(ctx context.Context) error {
 
 // takeOver continues with what an earlier owner has left, or ends it.
 func (s *session) takeOver(ctx context.Context) error {
-	if adopted, err := s.adopt(ctx); adopted || err != nil {
+	adopted, err := s.adopt(ctx)
+	if err != nil {
 		return err
+	}
+	if adopted {
+		return s.withdrawQuestions(ctx) // what the agent has heard, and the log does not say
 	}
 	if err := s.unsuggest(ctx); err != nil {
 		return err
 	}
 	if s.info.State == records.StateRunning {
-		return s.endInterrupted(ctx)
+		if err := s.endInterrupted(ctx); err != nil {
+			return err
+		}
 	}
-	return nil
+	return s.withdrawQuestions(ctx)
+}
+
+// withdrawQuestions decides the questions that nobody deals with.
+func (s *session) withdrawQuestions(ctx context.Context) error {
+	all := s.withdrawn()
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := s.log.commitAll(ctx, all...)
+	return err
+}
+
+// dismissQuestions ends the questions that are open as a turn is cancelled: the agent waits for no answer (S41), and if it is of
+// version 1 it does not say so. Those of subagents may go on.
+func (s *session) dismissQuestions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.asks {
+		if a.child == "" {
+			a.settle(decision{})
+		}
+	}
+}
+
+// withdrawn returns the decisions on the questions that nobody deals with.
+func (s *session) withdrawn() []engine.Record {
+	return s.log.withdrawn(func(id string) bool {
+		s.mu.Lock()
+		b, dealtWith := s.agent, s.dealing[id]
+		s.mu.Unlock()
+		return dealtWith || b != nil && b.stream.dealsWith(id)
+	})
 }
 
 func (a *attributes) decode(data json.RawMessage) error {
@@ -186,19 +225,8 @@ func (a *attributes) note(u acp.SessionUpdate, raw json.RawMessage) bool {
 // endInterrupted ends a turn that died with its owner.
 func (s *session) endInterrupted(ctx context.Context) error {
 	open, state, chat := "", records.StateIdle, false
-	var asks []records.Asked // that are open
 	err := s.g.cfg.Log.Fold(ctx, s.id, 0, func(r engine.Record) error {
 		switch r.Kind {
-		case kindAsk:
-			var a records.Asked
-			err := json.Unmarshal(r.Data, &a)
-			asks = append(asks, a)
-			return err
-		case kindAnswer:
-			var a records.Decided
-			err := json.Unmarshal(r.Data, &a)
-			asks = slices.DeleteFunc(asks, func(asked records.Asked) bool { return asked.ID == a.ID })
-			return err
 		case kindPrompt:
 			p, err := records.DecodePrompt(r.Data)
 			if err != nil {
@@ -229,17 +257,7 @@ func (s *session) endInterrupted(ctx context.Context) error {
 		}
 		note := records.Notice{Severity: acp.NoticeSeverityWarning, Title: why,
 			Description: "The " + what + " that ran the turn has ended. What the agent did last may not be shown, and may not be finished."}
-		var all []engine.Record
-		for _, a := range asks[max(0, len(asks)-maxQuestions):] { // nobody answers these any more
-			r := records.Decided{ID: a.ID, Outcome: records.Cancelled, Title: clip(a.Title)}
-			all = append(all, engine.Record{Kind: kindAnswer, Data: encode(r)})
-		}
-		if len(all) > 0 {
-			if _, err := s.log.commitAll(ctx, all...); err != nil {
-				return err
-			}
-		}
-		_, err := s.log.commitState(ctx, end.State(), engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)})
+		_, err := s.log.commitState(ctx, end.State(), append(s.withdrawn(), engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)})...)
 		return err
 	}
 	return s.setState(ctx, state)
@@ -383,8 +401,8 @@ type turn struct {
 	// can cause.
 	rank    string
 	content []acp.ContentBlock
-	adopted bool // it was begun by an earlier gateway
-	reached bool // and has reached the agent then
+	adopted bool     // it was begun by an earlier gateway
+	agent   *backend // that has got it then; nil for none
 	// operation is the client's name for it, by which it knows repetitions; or "".
 	operation string
 	trace     acp.Trace   // of the client's request
@@ -515,7 +533,10 @@ func (s *session) runTurn(t *turn) turnEnd {
 		end.Stamp = b.stream.stamp(b.stream.turnEnd())
 		settle = b.stream.committed(end.Stamp)
 	}
-	seq, err := s.log.commitState(s.ctx, end.State(), engine.Record{Kind: kindEnd, Data: encode(end)})
+	if end.Stop == acp.StopCancelled {
+		s.dismissQuestions()
+	}
+	seq, err := s.log.commitState(s.ctx, end.State(), append(s.withdrawn(), engine.Record{Kind: kindEnd, Data: encode(end)})...)
 	if err == nil && settle != nil {
 		settle(seq, nil)
 	}

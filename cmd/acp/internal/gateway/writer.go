@@ -2,11 +2,14 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -26,14 +29,15 @@ type writer struct {
 	mu    sync.Mutex
 	bytes int
 	err   error
-	room  notice // that something was kept
+	room  notice          // that something was kept
+	asked []records.Asked // the questions that have no decision
 }
 
 // entryCost is what a record counts beyond its data.
 const entryCost = 128
 
 func newWriter(ctx context.Context, own *engine.Owned, fail func(error)) *writer {
-	w := &writer{own: own, ctx: ctx, fail: fail}
+	w := &writer{own: own, ctx: ctx, fail: fail, asked: own.Asked()}
 	context.AfterFunc(ctx, func() { w.end(context.Cause(ctx)) })
 	return w
 }
@@ -56,7 +60,7 @@ func (w *writer) add(ctx context.Context, state string, done func(seq uint64, er
 	}
 	if err := w.append(ctx, records, size, func(all []engine.Record, err error) {
 		seq := uint64(0)
-		if err == nil {
+		if err == nil && len(all) > 0 {
 			seq = all[len(all)-1].Seq
 		}
 		w.mu.Lock()
@@ -80,6 +84,43 @@ func (w *writer) add(ctx context.Context, state string, done func(seq uint64, er
 	return nil
 }
 
+// decides returns records without decisions on questions that have one: the first one counts. The caller holds w.mu.
+func (w *writer) decides(all []engine.Record) []engine.Record {
+	return slices.DeleteFunc(slices.Clone(all), func(r engine.Record) bool {
+		var q struct{ ID, Title string }
+		if r.Kind != kindAsk && r.Kind != kindAnswer || json.Unmarshal(r.Data, &q) != nil {
+			return false
+		}
+		if r.Kind == kindAsk {
+			w.asked = append(w.asked, records.Asked{ID: q.ID, Title: q.Title})
+			return false
+		}
+		open := len(w.asked)
+		w.asked = slices.DeleteFunc(w.asked, func(a records.Asked) bool { return a.ID == q.ID })
+		return len(w.asked) == open
+	})
+}
+
+// open reports whether a question has no decision.
+func (w *writer) open(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.asked, func(a records.Asked) bool { return a.ID == id })
+}
+
+// withdrawn returns the decisions on questions that are open and that nobody deals with: nobody will answer them.
+func (w *writer) withdrawn(dealtWith func(id string) bool) (all []engine.Record) {
+	w.mu.Lock()
+	asked := slices.Clone(w.asked)
+	w.mu.Unlock()
+	asked = slices.DeleteFunc(asked, func(a records.Asked) bool { return dealtWith(a.ID) })
+	for _, a := range asked[max(0, len(asked)-maxQuestions):] {
+		r := records.Decided{ID: a.ID, Outcome: records.Cancelled, Title: clip(a.Title)}
+		all = append(all, engine.Record{Kind: kindAnswer, Data: encode(r)})
+	}
+	return all
+}
+
 // append waits for room and appends records.
 func (w *writer) append(ctx context.Context, records []engine.Record, size int, kept func([]engine.Record, error)) error {
 	w.mu.Lock()
@@ -95,6 +136,12 @@ func (w *writer) append(ctx context.Context, records []engine.Record, size int, 
 	}
 	// With the lock, so that nothing of the agent's comes between. If one of several is not kept, the last one is not either.
 	err := w.err
+	if records = w.decides(records); len(records) == 0 && err == nil {
+		w.bytes += size
+		w.mu.Unlock()
+		kept(nil, nil)
+		return nil
+	}
 	for left := size; err == nil && len(records) > 1 && left > engine.MaxData; records = records[1:] {
 		left -= len(records[0].Data) + entryCost
 		err = w.own.Add(records[:1], func([]engine.Record, error) {})
