@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test test-long race lint cross types vuln generate check-generated behind web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-start bench-tap bench-web bench-gateway bench-cluster bench-network tools torture bench-harness docs release-test steady ci
+.PHONY: help test test-long race lint cross types vuln generate check-generated behind web check-web fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-start bench-tap bench-web bench-gateway bench-cluster bench-network tools torture simulate bench-harness docs release-test steady ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -114,6 +114,9 @@ tools: ## hold the tools of the agent to their bars in full: 2,000 files with tw
 torture: ## kill each part of a gateway 1,000 times and write bench/gateway/torture.jsonl (about 7 minutes)
 	rm -f bench/gateway/torture.jsonl
 	cd cmd/acp && ACP_TESTS=all TORTURE_KILLS=1000 TORTURE_REPORT=$(CURDIR)/bench/gateway/torture.jsonl go test -count=1 -timeout 60m ./internal/test/torture
+
+simulate: ## take 1,000,000 random steps with a gateway that is killed between any two records (about an hour)
+	go test -count=1 -timeout 6h -run '^TestSimulation$$' ./cmd/acp/internal/gateway -steps 1000000
 
 bench-harness: ## give six agents the same tasks and write bench/HARNESS.md (about 10 minutes; after real-agents)
 	cd bench && GOWORK=off go run ./harness -write
