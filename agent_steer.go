@@ -22,6 +22,7 @@ type steer struct {
 type offer struct {
 	own   *Turn         // of the prompt
 	t     *Turn         // that may take it
+	took  chan struct{} // closed by TakeSteering; guarded by the session's mu
 	waits chan struct{} // sends to those that ask, until the turn has taken the prompt
 	over  chan struct{} // closed when the turn has not taken it, or the client knows
 }
@@ -33,8 +34,24 @@ func newSteer() steer {
 // Steering returns a channel of the prompts that the client sends while the turn
 // runs, under [BusySteer]. A prompt that is received becomes part of the
 // conversation and does not get a turn of its own. The channel is never closed: a
-// receiver must also wait for [Turn.Context]. Without BusySteer it is nil.
+// receiver must also wait for [Turn.Context]. Without BusySteer it is nil. A receive
+// that does not wait may miss a prompt that is there: see [Turn.TakeSteering].
 func (t *Turn) Steering() <-chan []ContentBlock { return t.steer.prompts }
+
+// TakeSteering returns a prompt that has been sent while the turn runs, as a receive
+// from [Turn.Steering] does, or false at once if there is none. It is for hooks that
+// look for prompts between two steps; a turn must not do both at a time.
+func (t *Turn) TakeSteering() (blocks []ContentBlock, ok bool) {
+	t.session.mu.Lock()
+	defer t.session.mu.Unlock()
+	for _, o := range t.steer.offers {
+		if !isClosed(o.took) {
+			close(o.took)
+			return o.own.blocks, true
+		}
+	}
+	return nil, false
+}
 
 // offer returns an offer, or nil if the turn takes none. The end of the turn is not sent before that of the offer.
 func (t *Turn) offer(own *Turn) *offer {
@@ -43,16 +60,31 @@ func (t *Turn) offer(own *Turn) *offer {
 	if t.steer.prompts == nil || isClosed(t.steer.ended) {
 		return nil
 	}
-	o := &offer{own: own, t: t, waits: make(chan struct{}), over: make(chan struct{})}
+	o := &offer{own: own, t: t, took: make(chan struct{}), waits: make(chan struct{}), over: make(chan struct{})}
 	t.steer.offers = append(t.steer.offers, o)
 	return o
 }
 
+// withdraw ends an offer that the turn has not taken. It reports false if it has.
+func (o *offer) withdraw() bool {
+	o.t.session.mu.Lock()
+	defer o.t.session.mu.Unlock()
+	if isClosed(o.took) {
+		return false
+	}
+	o.endLocked()
+	return true
+}
+
 // end ends an offer.
 func (o *offer) end() {
-	s := o.t.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	o.t.session.mu.Lock()
+	defer o.t.session.mu.Unlock()
+	o.endLocked()
+}
+
+// endLocked is end for a caller that holds the session's mu.
+func (o *offer) endLocked() {
 	if i := slices.Index(o.t.steer.offers, o); i >= 0 {
 		o.t.steer.offers = slices.Delete(o.t.steer.offers, i, i+1)
 		close(o.over)
@@ -68,8 +100,12 @@ func (s *AgentSession) afterOffers(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	for _, o := range open {
+		waits := o.waits
+		if isClosed(o.took) {
+			waits = nil
+		}
 		select {
-		case <-o.waits:
+		case <-waits:
 		case <-o.over:
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -123,13 +159,17 @@ func (c *AgentConn) steer(own *Turn) (taken *offer, accepted bool, err error) {
 		select {
 		case t.steer.prompts <- own.blocks:
 			return o, accepted, nil
+		case <-o.took:
+			return o, accepted, nil
 		case o.waits <- struct{}{}:
 			continue
 		case <-t.steer.ended:
 		case <-p.ctx.Done():
 		}
-		o.end()
-		return nil, accepted, nil
+		if o.withdraw() {
+			return nil, accepted, nil
+		}
+		return o, accepted, nil
 	}
 }
 
@@ -245,6 +285,7 @@ func (c *AgentConn) steerTurn(ctx context.Context, id SessionID, r *SteerMessage
 func (c *AgentConn) taken(ctx context.Context, o *offer) (MessageID, error) {
 	id := o.own.message
 	if !c.peer.Load().proto.states() {
+		o.t.parts()
 		jsonrpc.RequestFrom(ctx).AfterAnswer(func() { c.known(o) })
 		return id, nil
 	}
@@ -255,6 +296,14 @@ func (c *AgentConn) taken(ctx context.Context, o *offer) (MessageID, error) {
 		err = o.t.session.sendTaken(message) // it was taken all the same
 	}
 	return id, err
+}
+
+// parts makes what the hook says next begin a message: the user has said something in between.
+func (t *Turn) parts() {
+	if t.acquired(t.session.acquireBehind(t.sends, false)) == nil {
+		t.kind = noMessage
+		t.session.releaseSending()
+	}
 }
 
 // known ends the offer of a prompt that a turn has taken, and lets the next prompt be offered.

@@ -3,6 +3,7 @@ package acp_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,7 +48,7 @@ func TestSteeredEnds(t *testing.T) {
 }
 
 // TestSteeredOrder: the client knows of what a turn has taken before it gets what the hook says to it, even if that is at
-// once: from an update, or in version 1 from the answer to its request.
+// once: from an update, or in version 1 from the answer to its request. What the hook says is a message of its own.
 func TestSteeredOrder(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -75,6 +76,7 @@ func TestSteeredOrder(t *testing.T) {
 				}
 			}}
 			frames, began, heard := make(chan string, 100), make(chan struct{}, 1), make(chan struct{}, 1)
+			messages := map[string]bool{} // ids of what was heard
 			conn, _ := acptest.Pair(t, agent, &acp.Client{MinVersion: tt.version, MaxVersion: tt.version}, func(s jsonrpc.Stream) jsonrpc.Stream {
 				return jsonrpc.Tap(s, func(sent bool, frame []byte) {
 					switch text := string(frame); {
@@ -82,7 +84,12 @@ func TestSteeredOrder(t *testing.T) {
 					case strings.Contains(text, "began"):
 						began <- struct{}{}
 					case strings.Contains(text, `"heard `):
-						frames <- "heard"
+						if id := regexp.MustCompile(`"messageId":"[^"]+"`).FindString(text); messages[id] {
+							frames <- "heard in the message before"
+						} else {
+							frames <- "heard"
+							messages[id] = true
+						}
 						heard <- struct{}{}
 					case strings.Contains(text, tt.known):
 						frames <- "known"
@@ -111,6 +118,47 @@ func TestSteeredOrder(t *testing.T) {
 			}
 			cancel()
 			_, _ = reply.Wait()
+		})
+	}
+}
+
+// TestTakeSteering: a hook that looks for prompts between two steps finds one that waits, whatever it has sent before, once; it
+// stays there until then.
+func TestTakeSteering(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			sent := make(chan struct{})
+			agent := &acp.Agent{Busy: acp.BusySteer, Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+				if _, ok := turn.TakeSteering(); ok {
+					t.Error("there is a prompt at first")
+				}
+				<-sent
+				synctest.Wait() // the other prompt is there
+				for range 10 {
+					_ = turn.Say("more")
+				}
+				if blocks, ok := turn.TakeSteering(); !ok || blocks[0].(*acp.TextContent).Text != "second" {
+					t.Errorf("version %d: %v, %t", version, blocks, ok)
+				}
+				if _, ok := turn.TakeSteering(); ok {
+					t.Error("it is there twice")
+				}
+				return acp.StopEndTurn, turn.Say("taken")
+			}}
+			conn, _ := acptest.Pair(t, agent, &acp.Client{MinVersion: version, MaxVersion: version})
+			s, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := s.Prompt(t.Context(), acp.Text("go"))
+			synctest.Wait()
+			second := s.Prompt(t.Context(), acp.Text("second"))
+			close(sent)
+			for _, reply := range []*acp.Reply{first, second} {
+				if _, err := reply.Wait(); err != nil {
+					t.Errorf("version %d: %v", version, err)
+				}
+			}
 		})
 	}
 }

@@ -348,6 +348,7 @@ func (p *agentV1) prompt(ctx context.Context, r *acpv1.PromptRequest) (*acpv1.Pr
 		return nil, err
 	}
 	if taken != nil {
+		taken.t.parts()
 		p.c.known(taken) // its client shows what it has sent, wherever that goes
 		return p.steered(ctx, taken.t)
 	}

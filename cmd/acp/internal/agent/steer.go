@@ -54,15 +54,14 @@ func (b *builtin) accept(ctx context.Context, t *acp.Turn) error {
 func (m *modelTurn) Steer() []model.Part {
 	var parts []model.Part
 	for {
-		select {
-		case blocks := <-m.turn.Steering():
-			blocks = skills.Plain(blocks)
-			if m.s.acp.Conn().Version() == 1 { // which has no update that would record it
-				m.s.keep(&acp.UserMessage{MessageID: acp.MessageID(m.s.nextID("said")), Content: acp.Set(blocks)})
-			}
-			parts = append(parts, m.parts(m.s.expand(blocks, wishOf(blocks, 0)))...)
-		default:
+		blocks, ok := m.turn.TakeSteering()
+		if !ok {
 			return parts
 		}
+		blocks = skills.Plain(blocks)
+		if m.s.acp.Conn().Version() == 1 { // which has no update that would record it
+			m.s.keep(&acp.UserMessage{MessageID: acp.MessageID(m.s.nextID("said")), Content: acp.Set(blocks)})
+		}
+		parts = append(parts, m.parts(m.s.expand(blocks, wishOf(blocks, 0)))...)
 	}
 }
