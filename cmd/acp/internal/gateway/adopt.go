@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
@@ -28,8 +30,15 @@ type adoption struct {
 	opened   bool            // the session was opened, as far as the connection knows
 	waits    bool            // the prompt has arrived, and the connection has not sent it yet
 	asked    bool            // the connection has seen what the agent waits for
+	steers   []openSteer     // what was said to the turn that runs, if the log does not have that
 	children []subagent      // that it has announced, in order
 	names    *naming
+}
+
+// An openSteer is a message that was sent to the turn that runs.
+type openSteer struct {
+	sentRecord
+	id acp.MessageID
 }
 
 // An openAsk is a question of an agent that has not heard the answer.
@@ -54,6 +63,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 			a.marked, a.sent, a.accepted = 0, nil, nil // a prompt is that for which it is started
 			clear(a.have)
 			clear(asks)
+			a.steers = nil
 			order = nil // its subagents stay: an agent that brings its session back need not announce them anew
 			return nil
 		case kindPrompt:
@@ -68,7 +78,9 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 			if err := json.Unmarshal(r.Data, &sent); err != nil {
 				return err
 			}
-			if sent.Ask == "" {
+			if len(sent.Steer) > 0 {
+				a.steers = append(a.steers, openSteer{sent, acp.MessageID(sent.Ask)})
+			} else if sent.Ask == "" {
 				a.sent = &sent
 			} else if ask, ok := asks[sent.Ask]; ok {
 				ask.sent = sent.Frame
@@ -110,7 +122,11 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 				known[c.session] = true
 				a.children = append(a.children, c)
 			}
+			if len(a.steers) > 0 && r.Kind == kindUpdate {
+				a.steers = slices.DeleteFunc(a.steers, func(o openSteer) bool { return bytes.Contains(r.Data, []byte(o.id)) })
+			}
 			if r.Kind == kindEnd {
+				a.steers = nil
 				end, err := records.DecodeEnd(r.Data)
 				if err != nil {
 					return err
@@ -223,6 +239,7 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 	if err := b.begin(ctx); err != nil {
 		return true, err
 	}
+	b.adopts(a.steers)
 	b.stream.again(a.asks) // and events, none of which overtakes another, since it has begun
 	return true, nil
 }

@@ -411,8 +411,7 @@ func (b *backend) update(ctx context.Context, cs *acp.ClientSession, u *acp.Upda
 	}
 	told := b.told(u)
 	if m := b.steered(child, u); m != nil {
-		b.stream.dropped(eventOfUpdate(u))
-		if err := b.keepSteered(ctx, m); err != nil && !b.s.given() {
+		if err := b.keepSteered(ctx, m, eventOfUpdate(u)); err != nil && !b.s.given() {
 			b.s.logger().Error("gateway: a message is not kept", "error", err)
 		}
 		told()

@@ -77,6 +77,7 @@ type heldStream struct {
 	loaded  uint64 // the event with the answer to session/load
 	family  family
 	prompt  *keptPrompt // that is kept with its frame; nil if there is none
+	steered heldSteers
 }
 
 type heldEvent struct {
@@ -261,11 +262,14 @@ func (hs *heldStream) answer(ev heldEvent, e *envelope) ([]byte, error) {
 	call, ok := hs.sent[wire]
 	delete(hs.sent, wire)
 	if !ok { // to a request of an earlier gateway that nobody waits for
+		update, taken := hs.takesSteer(wire, ev, e)
 		hs.mu.Unlock()
-		hs.dropped(ev.seq)
-		return nil, nil
+		if !taken {
+			hs.dropped(ev.seq)
+		}
+		return update, nil
 	}
-	accepted, turn := false, false
+	accepted, turn, taken := false, false, false
 	switch call.method {
 	case "initialize", "session/new", "session/load", "session/resume":
 		if len(e.Error) == 0 {
@@ -274,6 +278,8 @@ func (hs *heldStream) answer(ev heldEvent, e *envelope) ([]byte, error) {
 				hs.loaded = ev.seq
 			}
 		}
+	case methodSteering:
+		_, taken = hs.takesSteer(wire, ev, e)
 	case "session/prompt":
 		accepted = hs.version() > 1 && len(e.Error) == 0
 		if accepted && wire == hs.turn {
@@ -290,7 +296,7 @@ func (hs *heldStream) answer(ev heldEvent, e *envelope) ([]byte, error) {
 		if err := hs.s.log.put(hs.s.ctx, kindAccepted, encode(r), hs.committed(r.Stamp)); err != nil {
 			return nil, err
 		}
-	case !turn:
+	case !turn && !taken:
 		hs.dropped(ev.seq)
 	}
 	return replaceID(ev.text, e, call.id), nil
@@ -332,7 +338,7 @@ func (hs *heldStream) settled(seq uint64, update bool) {
 				return true
 			}
 		}
-		return false
+		return hs.steered.has(e)
 	}
 	kept := hs.open[:0]
 	for _, e := range hs.open {
@@ -471,6 +477,11 @@ func (hs *heldStream) request(data []byte, e *envelope) error {
 	text, err := json.Marshal(all)
 	if err != nil {
 		return err
+	}
+	if e.Method == methodSteering {
+		if err := hs.noteSteer(wire, e.Params); err != nil {
+			return err
+		}
 	}
 	if e.Method == "session/prompt" {
 		hs.mu.Lock()

@@ -65,6 +65,9 @@ type sentRecord struct {
 	Frame uint64 `json:"frame"`
 	Wire  string `json:"wire,omitempty"` // the id of the request, which is a prompt
 	Ask   string `json:"ask,omitempty"`  // or the question that is answered
+	// Steer is the message of a user, as it is kept once the agent has it, if the request is one with that for the turn that
+	// runs. Ask is its id then.
+	Steer json.RawMessage `json:"steer,omitempty"`
 }
 
 // acceptedRecord is the answer to a prompt in version 2.

@@ -167,7 +167,7 @@ func (s *session) withdrawQuestions(ctx context.Context) error {
 }
 
 // dismissQuestions ends the questions that are open as a turn is cancelled: the agent waits for no answer (S41), and if it is of
-// version 1 it does not say so. Those of subagents may go on.
+// version 1 it does not say so. Subagents may still wait for theirs.
 func (s *session) dismissQuestions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -541,6 +541,9 @@ func (s *session) runTurn(t *turn) turnEnd {
 		settle(seq, nil)
 	}
 	o.finish(end, err)
+	if b != nil {
+		b.forgetsAdopted()
+	}
 	outcome := outcomeOfEnd(&end, seq)
 	if err != nil {
 		outcome.err = err

@@ -34,9 +34,11 @@ func (w *world) step() {
 		w.actStep()
 	case n < 72:
 		w.answerStep()
-	case n < 76:
+	case n < 75:
 		w.cancelStep()
-	case n < 80:
+	case n < 78:
+		w.steerStep()
+	case n < 81:
 		if len(w.all) < 4 {
 			c := w.join(1 + w.random.IntN(2))
 			w.note("client %d of version %d joins", len(w.all)-1, c.version)
@@ -199,6 +201,18 @@ func (w *world) cancelStep() {
 		w.note("client %d cancels", i)
 		_ = c.session.Cancel(context.Background())
 	}
+}
+
+// steerStep has a client say something to the turn that runs.
+func (w *world) steerStep() {
+	i := w.random.IntN(len(w.all))
+	s := w.all[i].session
+	if s == nil || w.running() == nil {
+		return
+	}
+	text := w.name("s")
+	w.note("client %d says %s", i, text)
+	w.steer.Go(func() { _, _ = s.Steer(context.Background(), acp.Text(text)) })
 }
 
 func (w *world) comeOrGoStep() {
@@ -404,7 +418,7 @@ func (v *simView) update(_ context.Context, _ *acp.ClientSession, u *acp.Update)
 	}
 }
 
-var simName = regexp.MustCompile(`[pa][0-9]+ `)
+var simName = regexp.MustCompile(`[pas][0-9]+ `)
 
 // lines returns what is known, a line for each thing. What version 1 does not show is left out if less is set. So is that a
 // turn begins once more for a client that has sent its prompt again, with a message that is not among the prompts of the log,
@@ -432,6 +446,10 @@ func (v *simView) lines(less bool, prompts map[string]string) (all []string) {
 			switch {
 			case e.Role == transcript.RoleUser && prompts[string(e.ID)] != "":
 				if turn = text; !less {
+					add("user", text)
+				}
+			case e.Role == transcript.RoleUser && strings.HasPrefix(text, "s"):
+				if !less {
 					add("user", text)
 				}
 			case e.Role == transcript.RoleUser && text != "":
@@ -484,6 +502,7 @@ func (w *world) compare() {
 		}
 	}
 	w.compareTurns(late[2].view.lines(false, prompts))
+	w.steer.Wait()
 }
 
 // forgives returns what a client has to know, but for what it is told of a prompt that it cancels as the turn begins or ends:
@@ -528,6 +547,8 @@ func (w *world) compareTurns(all []string) {
 	for _, line := range all {
 		kind, text, _ := strings.Cut(line, " ")
 		switch {
+		case kind == "user" && strings.HasPrefix(text, "s"):
+			ran[prompt] = append(ran[prompt], line)
 		case kind == "user":
 			if prompt = text; ran[prompt] != nil {
 				w.t.Errorf("%sis there twice", prompt)

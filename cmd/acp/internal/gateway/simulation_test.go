@@ -82,10 +82,12 @@ type world struct {
 	quiet  *slog.Logger
 	held   bool // agents outlive the gateway
 	agent  int  // the version that they speak
+	steers bool // they take messages while a turn runs
 	id     acp.SessionID
 	server *simServer
 	dead   []*simServer
 	all    []*simClient
+	steer  sync.WaitGroup // clients that steer
 	sent   []*simPrompt
 	next   int // of what is said
 	steps  []string
@@ -99,7 +101,7 @@ type world struct {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	random := rand.New(rand.NewPCG(seed, 0))
-	w := &world{t: t, random: random, quiet: logtest.New(t), held: random.IntN(3) > 0, agent: 1 + random.IntN(2)}
+	w := &world{t: t, random: random, quiet: logtest.New(t), held: random.IntN(3) > 0, agent: 1 + random.IntN(2), steers: random.IntN(2) == 0}
 	w.serve(t.TempDir())
 	c := w.join(1 + random.IntN(2))
 	s, err := c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project"})
@@ -249,6 +251,9 @@ func (s *simServer) startAgent() (*simAgent, jsonrpc.Stream) {
 	theirs, ours := jsonrpc.Pipe()
 	agent := &acp.Agent{MinVersion: w.agent, MaxVersion: w.agent, Logger: w.quiet}
 	a := new(simAgent)
+	if w.steers {
+		agent.Busy = acp.BusySteer
+	}
 	agent.Prompt = func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) { return s.act(ctx, t, a) }
 	conn, err := agent.Connect(context.Background(), acp.Over(theirs))
 	if err != nil {
@@ -489,6 +494,8 @@ func (s *simServer) act(ctx context.Context, turn *acp.Turn, a *simAgent) (stop 
 			case err != nil:
 				return "", err
 			}
+		case blocks := <-turn.Steering():
+			_ = t.says("user "+blocks[0].(*acp.TextContent).Text, nil)
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}

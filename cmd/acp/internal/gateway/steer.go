@@ -21,8 +21,10 @@ type steering struct {
 	from    string // what others see of by
 	rank    string
 	content []acp.ContentBlock
+	raw     json.RawMessage // the update that is kept once the agent has the message
 
-	written chan uint64 // gets the record of the message once the agent has it
+	written chan uint64 // gets the record of that
+	adopted bool        // an earlier gateway has sent it
 }
 
 // methodSteering is what is not there for a session whose agent cannot be steered.
@@ -118,12 +120,38 @@ func (s *session) steer(ctx context.Context, m *steering) (acp.SteerOutcome, uin
 		return "", 0, errGone
 	case t == nil:
 		return acp.SteerPromptRequired, 0, nil
-	case b == nil || t.stage.Load() != turnBegun || !reaches(m.rank, t.rank):
+	case b == nil || t.stage.Load() != turnBegun || !reaches(m.rank, t.rank) || b.isSteeredEnough():
 		return acp.SteerQueued, 0, nil // what somebody says who may do less waits for a turn of its own
 	}
-	m.written = make(chan uint64, 1)
+	p := records.Prompt{ID: string(m.id), By: m.by, From: m.from, Content: m.content}
+	raw, err := json.Marshal(p.Message(""))
+	if err != nil {
+		return "", 0, fmt.Errorf("a message cannot be encoded: %w", err)
+	}
+	m.raw, m.written = raw, make(chan uint64, 1)
+	type result struct {
+		outcome acp.SteerOutcome
+		seq     uint64
+		err     error
+	}
+	done := make(chan result, 1)
+	s.g.work.Go(func() { // the agent may take it when the client has left
+		outcome, seq, err := s.hand(context.WithoutCancel(ctx), b, t, m)
+		done <- result{outcome, seq, err}
+	})
+	select {
+	case r := <-done:
+		return r.outcome, r.seq, r.err
+	case <-ctx.Done():
+		return "", 0, context.Cause(ctx)
+	}
+}
+
+// hand has the agent take a message into the turn that runs, and waits until the log has it.
+func (s *session) hand(ctx context.Context, b *backend, t *turn, m *steering) (acp.SteerOutcome, uint64, error) {
 	b.expects(m)
 	defer b.forgets(m)
+	defer b.stream.sendsSteer(m)()
 	outcome, err := b.session.SteerRequest(ctx, &acpv2.PromptRequest{Prompt: b.session.UseSkills(m.content), Meta: b.rankMeta(t)})
 	switch {
 	case errors.Is(err, acp.ErrCancelled):
@@ -140,14 +168,13 @@ func (s *session) steer(ctx context.Context, m *steering) (acp.SteerOutcome, uin
 		return outcome, 0, nil
 	}
 	if b.forgets(m) { // nothing that the agent has sent was taken for it, and nothing will be
-		if err := b.keepSteered(s.ctx, m); err != nil { // also if the client does not wait any more
+		if err := b.keepSteered(s.ctx, m, 0); err != nil {
 			return outcome, 0, nil // the code that closed the log has reported it
 		}
 	}
 	select {
 	case seq := <-m.written:
 		return outcome, seq, nil
-	case <-ctx.Done():
 	case <-s.ctx.Done():
 	case <-b.ended:
 	}
@@ -159,6 +186,13 @@ func (b *backend) expects(m *steering) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.steering = append(b.steering, m)
+}
+
+// isSteeredEnough reports whether as many messages wait for the agent as may.
+func (b *backend) isSteeredEnough() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.steering) >= maxTurns
 }
 
 // forgets reports whether the agent had the message still to come: steered does not return it any more.
@@ -201,6 +235,27 @@ func (b *backend) steered(child acp.SessionID, u *acp.Update) *steering {
 	return m
 }
 
+// adopts has the agent's messages be expected that an earlier gateway has sent it, until the turn ends.
+func (b *backend) adopts(all []openSteer) {
+	for _, o := range all {
+		u, err := acpv2.UnmarshalSessionUpdate(o.Steer)
+		said, ok := u.(*acp.UserMessage)
+		if err != nil || !ok {
+			continue
+		}
+		m := &steering{id: said.MessageID, content: said.Content.Or(nil), raw: o.Steer, written: make(chan uint64, 1), adopted: true}
+		b.expects(m)
+		b.stream.steers(o.Wire, m)
+	}
+}
+
+// forgetsAdopted is called when a turn has ended: the agent takes nothing into that any more.
+func (b *backend) forgetsAdopted() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.steering = slices.DeleteFunc(b.steering, func(m *steering) bool { return m.adopted })
+}
+
 // textOf returns the text of content.
 func textOf(content []acp.ContentBlock) (text string) {
 	for _, c := range content {
@@ -211,14 +266,18 @@ func textOf(content []acp.ContentBlock) (text string) {
 	return text
 }
 
-// keepSteered writes down a message that the agent has taken, where it has.
-func (b *backend) keepSteered(ctx context.Context, m *steering) error {
-	p := records.Prompt{ID: string(m.id), By: m.by, From: m.from, Content: m.content}
-	raw, err := json.Marshal(p.Message(""))
-	if err != nil {
-		return fmt.Errorf("a message cannot be encoded: %w", err)
+// keepSteered writes down a message that the agent has taken, where it has. event is that which says so, or 0.
+func (b *backend) keepSteered(ctx context.Context, m *steering, event uint64) error {
+	stamp := records.Stamp{}
+	if event = b.stream.steeredBy(m, event); event > 0 {
+		stamp = b.stream.stamp(event)
 	}
-	return b.s.log.put(ctx, kindUpdate, (&records.Update{Update: raw}).Encode(), func(seq uint64, err error) {
+	committed := b.stream.committed(stamp)
+	return b.s.log.put(ctx, kindUpdate, (&records.Update{Update: m.raw, Stamp: stamp}).Encode(), func(seq uint64, err error) {
+		if event > 0 {
+			committed(seq, err)
+			b.stream.keptSteer(m)
+		}
 		if err == nil {
 			m.written <- seq
 		}

@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/skills"
+)
+
+// This file keeps messages for the turn that runs when the gateway ends: they are in the log before they are sent, and the answer
+// of the agent counts as one that has reached the log once that says that the agent has the message.
+
+// heldSteers are such messages. The lock of the stream guards them.
+type heldSteers struct {
+	waiting []*steering          // that are about to be sent
+	wires   map[string]*steering // that wait for an answer, by the ids of their requests
+	answers map[*steering]uint64 // the events with the answers that the agent has them, while the log does not say so
+}
+
+// has reports whether an event is such an answer.
+func (h *heldSteers) has(event uint64) bool {
+	for _, e := range h.answers {
+		if e == event {
+			return true
+		}
+	}
+	return false
+}
+
+// sendsSteer is called with a message that is about to be sent, and over when that is done.
+func (hs *heldStream) sendsSteer(m *steering) (over func()) {
+	if hs == nil {
+		return func() {}
+	}
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.steered.waiting = append(hs.steered.waiting, m)
+	return func() {
+		hs.mu.Lock()
+		defer hs.mu.Unlock()
+		hs.steered.waiting = slices.DeleteFunc(hs.steered.waiting, func(o *steering) bool { return o == m })
+	}
+}
+
+// noteSteer writes down a message that is sent next, with a request of these params.
+func (hs *heldStream) noteSteer(wire string, params json.RawMessage) error {
+	var said struct{ Prompt []json.RawMessage }
+	_ = json.Unmarshal(params, &said) // the library has made it
+	var content []acp.ContentBlock
+	for _, raw := range said.Prompt {
+		if b, err := acpv2.UnmarshalContentBlock(raw); err == nil {
+			content = append(content, b)
+		}
+	}
+	text := textOf(skills.Plain(content))
+	hs.mu.Lock()
+	i := slices.IndexFunc(hs.steered.waiting, func(m *steering) bool { return textOf(m.content) == text })
+	if i < 0 {
+		hs.mu.Unlock()
+		return nil
+	}
+	m := hs.steered.waiting[i]
+	hs.steered.waiting = slices.Delete(hs.steered.waiting, i, i+1)
+	hs.mu.Unlock()
+	hs.steers(wire, m)
+	return hs.note(nil, sentRecord{Frame: hs.h.Sent() + 1, Wire: wire, Ask: string(m.id), Steer: m.raw})
+}
+
+// steers notes with which request a message was sent.
+func (hs *heldStream) steers(wire string, m *steering) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.steered.wires == nil {
+		hs.steered.wires, hs.steered.answers = make(map[string]*steering), make(map[*steering]uint64)
+	}
+	hs.steered.wires[wire] = m
+}
+
+// takesSteer reports whether the answer to a request says that the agent has a message of which the log does not say so. If the
+// message is one of an earlier gateway, it returns an update that says it. The caller holds mu.
+func (hs *heldStream) takesSteer(wire string, ev heldEvent, e *envelope) (update []byte, taken bool) {
+	m := hs.steered.wires[wire]
+	delete(hs.steered.wires, wire)
+	var res struct{ Outcome acp.SteerOutcome }
+	if m == nil || json.Unmarshal(e.Result, &res) != nil || !isTaken(res.Outcome) {
+		return nil, false
+	}
+	hs.steered.answers[m] = ev.seq
+	if m.adopted {
+		update = withEvent(encode(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{
+			"sessionId": hs.s.info.AgentSession,
+			"update":    &acpv2.UserMessageChunk{MessageID: m.id, Content: acp.Text(strings.TrimSuffix(textOf(m.content), "\n"))},
+		}}), ev.seq)
+	}
+	return update, true
+}
+
+// steeredBy returns the event with which the agent has said that it has a message: that of an update or, if that is 0, the
+// one with its answer; or 0. The log is about to say so.
+func (hs *heldStream) steeredBy(m *steering, update uint64) uint64 {
+	if hs == nil {
+		return 0
+	}
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	maps.DeleteFunc(hs.steered.wires, func(_ string, o *steering) bool { return o == m })
+	if update > 0 {
+		return update
+	}
+	return hs.steered.answers[m]
+}
+
+// keptSteer is called once the log says that the agent has a message.
+func (hs *heldStream) keptSteer(m *steering) {
+	if hs == nil {
+		return
+	}
+	hs.mu.Lock()
+	answer := hs.steered.answers[m] // which may have come before an update said it
+	delete(hs.steered.answers, m)
+	hs.mu.Unlock()
+	hs.dropped(answer)
+}
