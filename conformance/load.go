@@ -1,21 +1,22 @@
 package conformance
 
 import (
-	"archive/zip"
 	_ "embed"
 	"fmt"
-	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/goacp/acp/internal/packed"
 )
 
 // packedRules has the files of the folder rules, which are four times as large.
 //
-//go:embed rules.zip
+//go:embed rules.packed
 var packedRules string
 
 // catalog is all rules with their scenarios.
@@ -44,10 +45,10 @@ const (
 // builtin loads the embedded rules. They are tested, so that nothing is wrong
 // with them.
 var builtin = sync.OnceValue(func() *catalog {
-	files, err := zip.NewReader(strings.NewReader(packedRules), int64(len(packedRules)))
+	texts, err := unpackRules()
 	var c *catalog
 	if err == nil {
-		c, err = loadRules(files, "rules")
+		c, err = loadRules(texts)
 	}
 	if err != nil {
 		panic("conformance: " + err.Error())
@@ -58,20 +59,28 @@ var builtin = sync.OnceValue(func() *catalog {
 // Rules returns all rules, ordered by id.
 func Rules() []*Rule { return slices.Clone(builtin().rules) }
 
-// loadRules reads the rules under dir: files SIDE/TOPIC.txtar with rules that
-// have scenarios, and observed/SIDE/TOPIC.txtar with observed ones.
-func loadRules(fsys fs.FS, dir string) (*catalog, error) {
+// unpackRules returns the files of the folder rules, by their names.
+func unpackRules() (texts map[string]string, err error) {
+	files, err := packed.Open(packedRules)
+	if err != nil {
+		return nil, err
+	}
+	texts = make(map[string]string)
+	for _, name := range files.Names() {
+		if texts[name], err = files.Read(name); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
+}
+
+// loadRules reads the rules of files SIDE/TOPIC.txtar, which have scenarios, and
+// observed/SIDE/TOPIC.txtar, which are observed ones.
+func loadRules(texts map[string]string) (*catalog, error) {
 	c := &catalog{byID: map[string]*Rule{}, tests: map[*Rule]*test{}}
-	err := fs.WalkDir(fsys, dir, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || path.Ext(p) != ".txtar" {
-			return err
-		}
-		data, err := fs.ReadFile(fsys, p)
-		if err != nil {
-			return err
-		}
+	for _, p := range slices.Sorted(maps.Keys(texts)) {
 		sides, observed := sidesOf(p)
-		for _, m := range splitArchive(string(data)) {
+		for _, m := range splitArchive(texts[p]) {
 			for _, side := range sides {
 				id := string(side) + "/" + strings.TrimSuffix(path.Base(p), ".txtar") + "/" + m.name
 				rule, t, err := parseRule(&Rule{ID: id, Side: side, Observed: observed}, m)
@@ -82,7 +91,7 @@ func loadRules(fsys fs.FS, dir string) (*catalog, error) {
 					if bad, ok := err.(*ruleError); ok {
 						bad.file = p
 					}
-					return err
+					return nil, err
 				}
 				c.byID[id] = rule
 				c.rules = append(c.rules, rule)
@@ -91,10 +100,9 @@ func loadRules(fsys fs.FS, dir string) (*catalog, error) {
 				}
 			}
 		}
-		return nil
-	})
+	}
 	slices.SortFunc(c.rules, func(a, b *Rule) int { return strings.Compare(a.ID, b.ID) })
-	return c, err
+	return c, nil
 }
 
 // A member is a file of an archive in the txtar format.

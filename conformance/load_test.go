@@ -4,13 +4,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 func loadText(file, text string) (*catalog, error) {
-	return loadRules(fstest.MapFS{file: {Data: []byte(text)}}, "rules")
+	return loadRules(map[string]string{file: text})
 }
 
 // TestLoad holds what becomes of a rule's text.

@@ -1,20 +1,16 @@
 package conformance
 
 import (
-	"archive/zip"
-	"bytes"
-	"compress/flate"
 	"flag"
-	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/internal/packed"
 )
 
 var repack = flag.Bool("update", false, "pack the rules anew")
@@ -23,17 +19,21 @@ var repack = flag.Bool("update", false, "pack the rules anew")
 func TestPacked(t *testing.T) {
 	want := textsOf(t, os.DirFS("."))
 	if *repack {
-		if err := os.WriteFile("rules.zip", pack(t, want), 0o644); err != nil {
+		data, err := packed.Pack(want, "")
+		if err == nil {
+			err = os.WriteFile("rules.packed", data, 0o644)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	files, err := zip.NewReader(strings.NewReader(packedRules), int64(len(packedRules)))
+	got, err := unpackRules()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, textsOf(t, files)); diff != "" {
-		t.Errorf("rules.zip is not what is in the folder: go test ./conformance -run TestPacked -update\n%s", diff)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rules.packed is not what is in the folder: go test ./conformance -run TestPacked -update\n%s", diff)
 	}
 }
 
@@ -53,25 +53,4 @@ func textsOf(t *testing.T, from fs.FS) map[string]string {
 		t.Fatal(err)
 	}
 	return texts
-}
-
-// pack packs files, without their times.
-func pack(t *testing.T, files map[string]string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		w, err := z.Create(name)
-		if err == nil {
-			_, err = io.WriteString(w, files[name])
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }

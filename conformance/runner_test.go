@@ -9,19 +9,19 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/trace"
-	"github.com/google/go-cmp/cmp"
 )
 
 // rulesOf loads rules from a text, as a file of a side.
 func rulesOf(t *testing.T, side Side, text string) *catalog {
 	t.Helper()
-	c, err := loadRules(fstest.MapFS{"rules/" + string(side) + "/t.txtar": {Data: []byte(text)}}, "rules")
+	c, err := loadRules(map[string]string{"rules/" + string(side) + "/t.txtar": text})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,16 +1,15 @@
 package view
 
 import (
-	"archive/zip"
-	"compress/flate"
 	_ "embed"
-	"io"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/alecthomas/chroma/v2"
+
+	"github.com/goacp/acp/internal/packed"
 )
 
 // tabSize is the distance of tab stops in code.
@@ -126,24 +125,18 @@ func syntaxOf(t chroma.TokenType) syntaxKind {
 
 //go:generate go run ./lexers
 
-//go:embed lexers.zip
+//go:embed lexers.packed
 var lexerFiles string
 
 // languages returns the lexers of all languages. They are read when there is code for the first time.
 var languages = sync.OnceValue(func() *chroma.LexerRegistry {
 	all := chroma.NewLexerRegistry()
-	files, err := zip.NewReader(strings.NewReader(lexerFiles), int64(len(lexerFiles)))
+	files, err := packed.Open(lexerFiles)
 	if err != nil {
 		return all
 	}
-	// Each file is compressed with what all have in common, which is the comment.
-	dict, err := io.ReadAll(flate.NewReader(strings.NewReader(files.Comment)))
-	if err != nil {
-		return all
-	}
-	files.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReaderDict(r, dict) })
-	for _, f := range files.File {
-		if l, err := chroma.NewXMLLexer(files, f.Name); err == nil {
+	for _, name := range files.Names() {
+		if l, err := chroma.NewXMLLexer(files, name); err == nil {
 			all.Register(l)
 		}
 	}

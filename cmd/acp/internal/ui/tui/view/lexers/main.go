@@ -1,27 +1,27 @@
-// Command lexers writes lexers.zip, the languages that package view colours, from package
+// Command lexers writes lexers.packed, the languages that package view colours, from package
 // lexers of chroma. The program does not link that package, because it reads the languages
 // before main in every process, and holds them uncompressed. See ADR 0031.
 package main
 
 import (
-	"archive/zip"
 	"bytes"
-	"compress/flate"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/lexers"
+
+	"github.com/goacp/acp/internal/packed"
 )
 
 func main() {
@@ -30,9 +30,13 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	data, err := pack(files)
+	texts := map[string]string{}
+	for name, data := range files {
+		texts[name] = string(data)
+	}
+	data, err := packed.Pack(texts, string(dictionary(files)))
 	if err == nil {
-		err = os.WriteFile("lexers.zip", data, 0o644)
+		err = os.WriteFile("lexers.packed", data, 0o644)
 	}
 	if err != nil {
 		log.Fatal(err)
@@ -93,9 +97,17 @@ func languages() (files map[string][]byte, left []string, err error) {
 		}
 		files[strings.ToLower(strings.ReplaceAll(config.Name, " ", "_"))+".xml"] = data
 	}
+	for name, data := range files {
+		if strings.HasSuffix(name, ".xml") {
+			files[name] = blanks.ReplaceAll(data, []byte("><"))
+		}
+	}
 	slices.Sort(left)
 	return files, left, nil
 }
+
+// blanks are what stands between two elements, which says nothing.
+var blanks = regexp.MustCompile(`>\s+<`)
 
 // written returns a language that is written in Go as a file. What one of its rules computes becomes a string.
 func written(config *chroma.Config, l chroma.Lexer) ([]byte, error) {
@@ -163,35 +175,4 @@ func dictionary(files map[string][]byte) (dict []byte) {
 		dict = append(dict, files[name]...)
 	}
 	return dict[max(0, len(dict)-most):]
-}
-
-// pack returns an archive of the files.
-func pack(files map[string][]byte) ([]byte, error) {
-	var out, comment bytes.Buffer
-	w := zip.NewWriter(&out)
-	dict := dictionary(files)
-	w.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
-		return flate.NewWriterDict(w, flate.BestCompression, dict)
-	})
-	c, err := flate.NewWriter(&comment, flate.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	_, err = c.Write(dict)
-	if err = errors.Join(err, c.Close(), w.SetComment(comment.String())); err != nil {
-		return nil, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		f, err := w.Create(name)
-		if err == nil {
-			_, err = f.Write(files[name])
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
 }

@@ -1,0 +1,67 @@
+package packed
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestPack: files come out as they went in, each by itself, with a dictionary and without.
+func TestPack(t *testing.T) {
+	files := map[string]string{"a/b.txt": strings.Repeat("common words ", 50), "empty": "", "c": "others"}
+	for _, dict := range []string{"", "common words common words"} {
+		data, err := Pack(files, dict)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := Open(string(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"a/b.txt", "c", "empty"}; !slices.Equal(f.Names(), want) {
+			t.Errorf("%q", f.Names())
+		}
+		for name, want := range files {
+			got, err := f.Read(name)
+			if err != nil || got != want {
+				t.Errorf("%s: %q, %v", name, got, err)
+			}
+			again, err := fs.ReadFile(f, name)
+			if err != nil || string(again) != want {
+				t.Errorf("%s: %q, %v", name, again, err)
+			}
+		}
+		if _, err := f.Read("b"); !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+		for i := range data {
+			if f, err := Open(string(data[:i])); err == nil && len(f.Names()) == len(files) {
+				t.Errorf("%d bytes of %d have all files", i, len(data))
+			}
+		}
+	}
+}
+
+// FuzzOpen: nothing panics, whatever the string is.
+func FuzzOpen(f *testing.F) {
+	data, err := Pack(map[string]string{"a": "text", "b": "more text"}, "text")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(data))
+	f.Add("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
+	f.Fuzz(func(t *testing.T, data string) {
+		files, err := Open(data)
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) {
+				t.Error(err)
+			}
+			return
+		}
+		for _, name := range files.Names() {
+			_, _ = files.Read(name)
+		}
+	})
+}
