@@ -30,15 +30,9 @@ type adoption struct {
 	opened   bool            // the session was opened, as far as the connection knows
 	waits    bool            // the prompt has arrived, and the connection has not sent it yet
 	asked    bool            // the connection has seen what the agent waits for
-	steers   []openSteer     // what was said to the turn that runs, if the log does not have that
+	steers   []*sentRecord   // what was said to the turn that runs, if the log does not have that
 	children []subagent      // that it has announced, in order
 	names    *naming
-}
-
-// An openSteer is a message that was sent to the turn that runs.
-type openSteer struct {
-	sentRecord
-	id acp.MessageID
 }
 
 // An openAsk is a question of an agent that has not heard the answer.
@@ -75,18 +69,14 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 			return nil
 		case kindSent:
 			var sent sentRecord
-			if err := json.Unmarshal(r.Data, &sent); err != nil {
-				return err
-			}
-			if len(sent.Steer) > 0 {
-				a.steers = append(a.steers, openSteer{sent, acp.MessageID(sent.Ask)})
-			} else if sent.Ask == "" {
-				a.sent = &sent
-			} else if ask, ok := asks[sent.Ask]; ok {
+			err := json.Unmarshal(r.Data, &sent)
+			if ask, ok := asks[sent.Ask]; ok {
 				ask.sent = sent.Frame
 				asks[sent.Ask] = ask
+			} else if err == nil {
+				a.sends(&sent)
 			}
-			return nil
+			return err
 		case kindAccepted:
 			var accepted acceptedRecord
 			if err := json.Unmarshal(r.Data, &accepted); err != nil {
@@ -122,9 +112,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 				known[c.session] = true
 				a.children = append(a.children, c)
 			}
-			if len(a.steers) > 0 && r.Kind == kindUpdate {
-				a.steers = slices.DeleteFunc(a.steers, func(o openSteer) bool { return bytes.Contains(r.Data, []byte(o.id)) })
-			}
+			a.says(&r)
 			if r.Kind == kindEnd {
 				a.steers = nil
 				end, err := records.DecodeEnd(r.Data)
@@ -144,6 +132,23 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 		a.asks = append(a.asks, asks[id])
 	}
 	return err
+}
+
+// sends takes a prompt or a message for the turn that runs.
+func (a *adoption) sends(sent *sentRecord) {
+	switch {
+	case len(sent.Steer) > 0:
+		a.steers = append(a.steers, sent)
+	case sent.Ask == "":
+		a.sent = sent
+	}
+}
+
+// says takes an update, which may be a message for the turn that runs: the agent has that.
+func (a *adoption) says(r *engine.Record) {
+	if len(a.steers) > 0 && r.Kind == kindUpdate {
+		a.steers = slices.DeleteFunc(a.steers, func(m *sentRecord) bool { return bytes.Contains(r.Data, []byte(m.Ask)) })
+	}
 }
 
 // settle drops what has arrived at the agent: how many frames that are is known once it is attached.

@@ -110,16 +110,13 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask) (decision, error)
 		}
 	}
 	known := held != nil && held.known
-	s.deals(a.id, true)
-	defer s.deals(a.id, false)
+	over, err := s.deals(a.id, known)
+	if err != nil {
+		return decision{}, err
+	}
+	defer over()
 	if known && !s.log.open(a.id) {
 		return decision{}, nil // it was withdrawn meanwhile
-	}
-	if !known {
-		if err := s.asksMore(); err != nil {
-			return decision{}, err
-		}
-		defer s.asksLess()
 	}
 	if a.rule == nil {
 		s.mu.Lock()
@@ -129,7 +126,7 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask) (decision, error)
 	}
 	observed := s.observeAsk(ctx)
 	d := decision{}
-	err := s.put(ctx, b, a, held)
+	err = s.put(ctx, b, a, held)
 	kept := err == nil
 	var lookout sync.WaitGroup
 	if kept && a.rule == nil && !known {
@@ -165,17 +162,6 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask) (decision, error)
 		f(s.id, answer.By, answer.Decision(&engine.Record{}))
 	}
 	return d, err
-}
-
-// deals notes whether a question is dealt with.
-func (s *session) deals(id string, begins bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if begins {
-		s.dealing[id] = true
-	} else {
-		delete(s.dealing, id)
-	}
 }
 
 // keepAnswer commits how a question was decided. If the agent outlives the gateway, that is done together with the frame in

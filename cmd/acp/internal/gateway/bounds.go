@@ -23,22 +23,21 @@ func errWatchers(n int) error {
 	return &jsonrpc.Failure{Message: fmt.Sprintf("%d clients have the session open, which is the most", n), Reason: "clients", RetryAfter: time.Minute}
 }
 
-// asksMore returns why the agent may not ask anything more, or nil.
-func (s *session) asksMore() error {
+// deals notes that a question is dealt with, until over is called. It fails if the agent may not ask anything more, unless the
+// question is known.
+func (s *session) deals(id string, known bool) (over func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending >= maxQuestions {
-		return &jsonrpc.Failure{Message: fmt.Sprintf("%d questions are open, which is the most", s.pending), Reason: "questions"}
+	if n := len(s.dealing); n >= maxQuestions && !known {
+		return nil, &jsonrpc.Failure{Message: fmt.Sprintf("%d questions are open, which is the most", n), Reason: "questions"}
 	}
-	s.pending++
-	return nil
-}
-
-func (s *session) asksLess() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pending--
-	s.touch()
+	s.dealing[id] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.dealing, id)
+		s.touch()
+	}, nil
 }
 
 // late notes an answer that came when there was a decision.

@@ -278,7 +278,7 @@ func (s *session) isOver() bool {
 func (s *session) busy() bool { return len(s.queue) > 0 || s.asksOrChanges() }
 
 // asksOrChanges reports whether a question is open or an option being changed. The caller holds s.mu.
-func (s *session) asksOrChanges() bool { return s.pending > 0 || len(s.asks) > 0 || s.changing > 0 }
+func (s *session) asksOrChanges() bool { return len(s.dealing) > 0 || s.changing > 0 }
 
 // changes notes that an option of the agent is changed, until the function is called that it returns: the agent is not idle.
 func (s *session) changes() (done func()) {

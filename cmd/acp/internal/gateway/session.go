@@ -51,7 +51,6 @@ type session struct {
 	guests   map[*guest]bool // visits by other nodes
 	asks     map[string]*ask
 	dealing  map[string]bool // questions whose request is being handled, those included that rules answer
-	pending  int             // questions that are open, or about to be
 	changing int             // changes of options that are under way
 	used     time.Time
 	closed   bool

@@ -236,7 +236,7 @@ func (b *backend) steered(child acp.SessionID, u *acp.Update) *steering {
 }
 
 // adopts has the agent's messages be expected that an earlier gateway has sent it, until the turn ends.
-func (b *backend) adopts(all []openSteer) {
+func (b *backend) adopts(all []*sentRecord) {
 	for _, o := range all {
 		u, err := acpv2.UnmarshalSessionUpdate(o.Steer)
 		said, ok := u.(*acp.UserMessage)
