@@ -20,11 +20,12 @@ type steer struct {
 // An offer is a prompt that a turn may take. The turn sends nothing between taking it and the end of the offer, so that
 // what the hook answers does not overtake what it answers to.
 type offer struct {
-	own   *Turn         // of the prompt
-	t     *Turn         // that may take it
-	took  chan struct{} // closed by TakeSteering; guarded by the session's mu
-	waits chan struct{} // sends to those that ask, until the turn has taken the prompt
-	over  chan struct{} // closed when the turn has not taken it, or the client knows
+	own    *Turn               // of the prompt
+	t      *Turn               // that may take it
+	takes  chan []ContentBlock // has the prompt for TakeSteering
+	waits  chan struct{}       // a receive succeeds while the prompt has not been taken
+	handed chan struct{}       // closed when it has
+	over   chan struct{}       // closed when the turn has not taken it, or the client knows
 }
 
 func newSteer() steer {
@@ -39,15 +40,19 @@ func newSteer() steer {
 func (t *Turn) Steering() <-chan []ContentBlock { return t.steer.prompts }
 
 // TakeSteering returns a prompt that has been sent while the turn runs, as a receive
-// from [Turn.Steering] does, or false at once if there is none. It is for hooks that
-// look for prompts between two steps; a turn must not do both at a time.
+// from [Turn.Steering] does, or false if there is none. It does not wait for one, and
+// is for hooks that look for prompts between two steps. A further prompt is there
+// once the client knows of the one before.
 func (t *Turn) TakeSteering() (blocks []ContentBlock, ok bool) {
 	t.session.mu.Lock()
-	defer t.session.mu.Unlock()
-	for _, o := range t.steer.offers {
-		if !isClosed(o.took) {
-			close(o.took)
-			return o.own.blocks, true
+	open := slices.Clone(t.steer.offers)
+	t.session.mu.Unlock()
+	for _, o := range open {
+		select { // whoever offers it is about to, if it is not handed over
+		case blocks := <-o.takes:
+			return blocks, true
+		case <-o.handed:
+		case <-o.over:
 		}
 	}
 	return nil, false
@@ -60,31 +65,15 @@ func (t *Turn) offer(own *Turn) *offer {
 	if t.steer.prompts == nil || isClosed(t.steer.ended) {
 		return nil
 	}
-	o := &offer{own: own, t: t, took: make(chan struct{}), waits: make(chan struct{}), over: make(chan struct{})}
+	o := &offer{own: own, t: t, takes: make(chan []ContentBlock), waits: make(chan struct{}), handed: make(chan struct{}), over: make(chan struct{})}
 	t.steer.offers = append(t.steer.offers, o)
 	return o
-}
-
-// withdraw ends an offer that the turn has not taken. It reports false if it has.
-func (o *offer) withdraw() bool {
-	o.t.session.mu.Lock()
-	defer o.t.session.mu.Unlock()
-	if isClosed(o.took) {
-		return false
-	}
-	o.endLocked()
-	return true
 }
 
 // end ends an offer.
 func (o *offer) end() {
 	o.t.session.mu.Lock()
 	defer o.t.session.mu.Unlock()
-	o.endLocked()
-}
-
-// endLocked is end for a caller that holds the session's mu.
-func (o *offer) endLocked() {
 	if i := slices.Index(o.t.steer.offers, o); i >= 0 {
 		o.t.steer.offers = slices.Delete(o.t.steer.offers, i, i+1)
 		close(o.over)
@@ -100,12 +89,8 @@ func (s *AgentSession) afterOffers(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	for _, o := range open {
-		waits := o.waits
-		if isClosed(o.took) {
-			waits = nil
-		}
 		select {
-		case <-waits:
+		case <-o.waits:
 		case <-o.over:
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -158,18 +143,18 @@ func (c *AgentConn) steer(own *Turn) (taken *offer, accepted bool, err error) {
 	for {
 		select {
 		case t.steer.prompts <- own.blocks:
+			close(o.handed)
 			return o, accepted, nil
-		case <-o.took:
+		case o.takes <- own.blocks:
+			close(o.handed)
 			return o, accepted, nil
 		case o.waits <- struct{}{}:
 			continue
 		case <-t.steer.ended:
 		case <-p.ctx.Done():
 		}
-		if o.withdraw() {
-			return nil, accepted, nil
-		}
-		return o, accepted, nil
+		o.end()
+		return nil, accepted, nil
 	}
 }
 

@@ -127,7 +127,7 @@ func TestSteeredOrder(t *testing.T) {
 func TestTakeSteering(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
-			sent := make(chan struct{})
+			sent, taken := make(chan struct{}), make(chan struct{})
 			agent := &acp.Agent{Busy: acp.BusySteer, Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
 				if _, ok := turn.TakeSteering(); ok {
 					t.Error("there is a prompt at first")
@@ -143,6 +143,13 @@ func TestTakeSteering(t *testing.T) {
 				if _, ok := turn.TakeSteering(); ok {
 					t.Error("it is there twice")
 				}
+				close(taken)
+				if blocks := <-turn.Steering(); blocks[0].(*acp.TextContent).Text != "third" {
+					t.Errorf("version %d: %v", version, blocks)
+				}
+				if _, ok := turn.TakeSteering(); ok {
+					t.Error("what was received is there still")
+				}
 				return acp.StopEndTurn, turn.Say("taken")
 			}}
 			conn, _ := acptest.Pair(t, agent, &acp.Client{MinVersion: version, MaxVersion: version})
@@ -154,7 +161,9 @@ func TestTakeSteering(t *testing.T) {
 			synctest.Wait()
 			second := s.Prompt(t.Context(), acp.Text("second"))
 			close(sent)
-			for _, reply := range []*acp.Reply{first, second} {
+			<-taken
+			third := s.Prompt(t.Context(), acp.Text("third"))
+			for _, reply := range []*acp.Reply{first, second, third} {
 				if _, err := reply.Wait(); err != nil {
 					t.Errorf("version %d: %v", version, err)
 				}

@@ -177,7 +177,7 @@ func (c *Conn) end() {
 	timer.Reset(c.cfg.flushTimeout)
 	c.out.drain(timer.C, false)
 	c.mu.Lock()
-	err := c.ending.err // of calls that come now, too
+	err := c.ending.err // calls made from now on fail with it, too
 	c.mu.Unlock()
 	c.out.shut(err)
 

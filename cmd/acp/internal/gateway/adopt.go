@@ -65,7 +65,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 			if err != nil {
 				return err
 			}
-			a.prompt, a.sent, a.accepted = &p, nil, nil
+			a.prompt, a.sent, a.accepted, a.steers = &p, nil, nil, nil
 			return nil
 		case kindSent:
 			var sent sentRecord
@@ -114,7 +114,6 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 			}
 			a.says(&r)
 			if r.Kind == kindEnd {
-				a.steers = nil
 				end, err := records.DecodeEnd(r.Data)
 				if err != nil {
 					return err
@@ -154,6 +153,7 @@ func (a *adoption) says(r *engine.Record) {
 // settle drops what has arrived at the agent: how many frames that are is known once it is attached.
 func (a *adoption) settle(arrived uint64) {
 	a.arrived = arrived
+	a.steers = slices.DeleteFunc(a.steers, func(m *sentRecord) bool { return m.Frame > arrived })
 	a.waits = a.prompt != nil && a.sent != nil && a.sent.Frame <= arrived
 	var asks []openAsk
 	for _, ask := range a.asks {

@@ -25,6 +25,7 @@ type ask struct {
 	link       *acp.LinkRequest
 	call       acp.ToolCallID // that it is about, as the log has it; or ""
 	child      acp.SessionID  // the session of the subagent whose call that is, or ""
+	subagent   bool           // a subagent asks
 	detail     string         // what would be done, if it is about no call
 	describes  *engine.Record // of the call, which precedes the question; nil if the log knows as much
 
@@ -444,7 +445,7 @@ func (w *watcher) fill(a *ask, seq uint64, out *acp.Output) (d decision, err err
 // permission puts a question of the agent to all clients.
 func (b *backend) permission(ctx context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
 	child := childIn(req.Session)
-	a := &ask{title: req.Title, permission: &acp.Permission{
+	a := &ask{title: req.Title, subagent: child != "", permission: &acp.Permission{
 		Title: req.Title, Description: req.Description, Options: req.Options, Subject: b.names.subject(child, req.Subject), Meta: req.Meta,
 	}}
 	if err := b.describes(a, req, b.names.subject(child, req.V2.Subject)); err != nil {
@@ -466,7 +467,7 @@ func (b *backend) elicit(ctx context.Context, req *acp.ElicitationRequest) (*acp
 	if req.Session == nil && !ready { // about a request that opens the session: nobody is there yet
 		return acp.CancelElicitation(), nil
 	}
-	a := &ask{title: req.Message}
+	a := &ask{title: req.Message, subagent: childIn(req.Session) != ""}
 	call := b.names.mentioned(childIn(req.Session), req.ToolCallID)
 	if req.Form != nil {
 		a.form = &acp.FormRequest{Message: req.Message, Schema: *req.Form, ToolCallID: call, Meta: req.Meta}

@@ -197,7 +197,7 @@ func (s *session) prompt(t *turn, b *backend) records.End {
 		return records.End{Error: err.Error()}
 	}
 	ctx, cancel := t.ctx, context.CancelCauseFunc(nil)
-	if t.agent != nil { // it is cancelled after that, if it was before: the agent has it
+	if t.agent != nil { // which has the prompt, so the request must exist before it can be cancelled
 		ctx, cancel = context.WithCancelCause(context.WithoutCancel(t.ctx))
 		defer cancel(nil)
 	}

@@ -279,7 +279,11 @@ func (hs *heldStream) answer(ev heldEvent, e *envelope) ([]byte, error) {
 			}
 		}
 	case methodSteering:
-		_, taken = hs.takesSteer(wire, ev, e)
+		var update []byte
+		if update, taken = hs.takesSteer(wire, ev, e); update != nil {
+			hs.mu.Unlock()
+			return update, nil
+		}
 	case "session/prompt":
 		accepted = hs.version() > 1 && len(e.Error) == 0
 		if accepted && wire == hs.turn {

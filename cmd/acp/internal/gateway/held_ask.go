@@ -69,7 +69,7 @@ func (hs *heldStream) respond(data []byte, e *envelope) error {
 	return nil
 }
 
-// withdraws notes that the agent withdraws a request. It reports false if that is none that waits.
+// withdraws notes that the agent withdraws a request. It reports false if no such request waits.
 func (hs *heldStream) withdraws(ev heldEvent, e *envelope) bool {
 	var params struct{ RequestID json.RawMessage }
 	if json.Unmarshal(e.Params, &params) != nil {

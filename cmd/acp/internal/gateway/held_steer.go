@@ -4,15 +4,14 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/skills"
 )
 
-// This file keeps messages for the turn that runs when the gateway ends: they are in the log before they are sent, and the answer
-// of the agent counts as one that has reached the log once that says that the agent has the message.
+// This file sees to it that no message for a running turn is lost when the gateway dies: it is in the log before it is sent, and
+// the agent's answer counts as one that has reached the log once the log says that the agent has the message.
 
 // heldSteers are such messages. The lock of the stream guards them.
 type heldSteers struct {
@@ -31,7 +30,8 @@ func (h *heldSteers) has(event uint64) bool {
 	return false
 }
 
-// sendsSteer is called with a message that is about to be sent, and over when that is done.
+// sendsSteer is called with a message that is about to be sent. When nobody waits for the answer any more, over is called: an
+// answer that comes later says so in an update.
 func (hs *heldStream) sendsSteer(m *steering) (over func()) {
 	if hs == nil {
 		return func() {}
@@ -40,6 +40,7 @@ func (hs *heldStream) sendsSteer(m *steering) (over func()) {
 	defer hs.mu.Unlock()
 	hs.steered.waiting = append(hs.steered.waiting, m)
 	return func() {
+		m.adopted.Store(true)
 		hs.mu.Lock()
 		defer hs.mu.Unlock()
 		hs.steered.waiting = slices.DeleteFunc(hs.steered.waiting, func(o *steering) bool { return o == m })
@@ -48,7 +49,10 @@ func (hs *heldStream) sendsSteer(m *steering) (over func()) {
 
 // noteSteer writes down a message that is sent next, with a request of these params.
 func (hs *heldStream) noteSteer(wire string, params json.RawMessage) error {
-	var said struct{ Prompt []json.RawMessage }
+	var said struct {
+		SessionID acp.SessionID
+		Prompt    []json.RawMessage
+	}
 	_ = json.Unmarshal(params, &said) // the library has made it
 	var content []acp.ContentBlock
 	for _, raw := range said.Prompt {
@@ -58,7 +62,7 @@ func (hs *heldStream) noteSteer(wire string, params json.RawMessage) error {
 	}
 	text := textOf(skills.Plain(content))
 	hs.mu.Lock()
-	i := slices.IndexFunc(hs.steered.waiting, func(m *steering) bool { return textOf(m.content) == text })
+	i := slices.IndexFunc(hs.steered.waiting, func(m *steering) bool { return m.text == text })
 	if i < 0 {
 		hs.mu.Unlock()
 		return nil
@@ -80,8 +84,8 @@ func (hs *heldStream) steers(wire string, m *steering) {
 	hs.steered.wires[wire] = m
 }
 
-// takesSteer reports whether the answer to a request says that the agent has a message of which the log does not say so. If the
-// message is one of an earlier gateway, it returns an update that says it. The caller holds mu.
+// takesSteer reports whether the answer to a request says that the agent has a message, while the log does not. If nobody waits
+// for the answer, it returns an update that says so in its place. The caller holds mu.
 func (hs *heldStream) takesSteer(wire string, ev heldEvent, e *envelope) (update []byte, taken bool) {
 	m := hs.steered.wires[wire]
 	delete(hs.steered.wires, wire)
@@ -90,10 +94,9 @@ func (hs *heldStream) takesSteer(wire string, ev heldEvent, e *envelope) (update
 		return nil, false
 	}
 	hs.steered.answers[m] = ev.seq
-	if m.adopted {
+	if m.adopted.Load() {
 		update = withEvent(encode(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{
-			"sessionId": hs.s.info.AgentSession,
-			"update":    &acpv2.UserMessageChunk{MessageID: m.id, Content: acp.Text(strings.TrimSuffix(textOf(m.content), "\n"))},
+			"sessionId": m.session, "update": &acpv2.UserMessageChunk{MessageID: m.id, Content: acp.Text("")},
 		}}), ev.seq)
 	}
 	return update, true

@@ -167,14 +167,16 @@ func (s *session) withdrawQuestions(ctx context.Context) error {
 
 // dismissQuestions ends the questions that are open as a turn is cancelled: the agent waits for no answer (S41), and if it is of
 // version 1 it does not say so. Subagents may still wait for theirs.
-func (s *session) dismissQuestions() {
+// It returns the decisions.
+func (s *session) dismissQuestions() (all []engine.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.asks {
-		if a.child == "" {
-			a.settle(decision{})
+		if d := (decision{}); !a.subagent && a.settle(d) {
+			all = append(all, engine.Record{Kind: kindAnswer, Data: encode(a.answer(&d))})
 		}
 	}
+	return all
 }
 
 // withdrawn returns the decisions on the questions that nobody deals with.
@@ -532,10 +534,12 @@ func (s *session) runTurn(t *turn) turnEnd {
 		end.Stamp = b.stream.stamp(b.stream.turnEnd())
 		settle = b.stream.committed(end.Stamp)
 	}
+	var all []engine.Record
 	if end.Stop == acp.StopCancelled {
-		s.dismissQuestions()
+		all = s.dismissQuestions()
 	}
-	seq, err := s.log.commitState(s.ctx, end.State(), append(s.withdrawn(), engine.Record{Kind: kindEnd, Data: encode(end)})...)
+	all = append(append(all, s.withdrawn()...), engine.Record{Kind: kindEnd, Data: encode(end)})
+	seq, err := s.log.commitState(s.ctx, end.State(), all...)
 	if err == nil && settle != nil {
 		settle(seq, nil)
 	}

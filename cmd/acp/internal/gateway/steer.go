@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -22,9 +23,11 @@ type steering struct {
 	rank    string
 	content []acp.ContentBlock
 	raw     json.RawMessage // the update that is kept once the agent has the message
+	text    string          // of what the agent gets
+	session acp.SessionID   // as the agent calls it
 
 	written chan uint64 // gets the record of that
-	adopted bool        // an earlier gateway has sent it
+	adopted atomic.Bool // nobody waits for the answer: an earlier gateway has sent it, or it comes too late
 }
 
 // methodSteering is what is not there for a session whose agent cannot be steered.
@@ -120,7 +123,7 @@ func (s *session) steer(ctx context.Context, m *steering) (acp.SteerOutcome, uin
 		return "", 0, errGone
 	case t == nil:
 		return acp.SteerPromptRequired, 0, nil
-	case b == nil || t.stage.Load() != turnBegun || !reaches(m.rank, t.rank) || b.isSteeredEnough():
+	case b == nil || t.stage.Load() != turnBegun || !reaches(m.rank, t.rank):
 		return acp.SteerQueued, 0, nil // what somebody says who may do less waits for a turn of its own
 	}
 	p := records.Prompt{ID: string(m.id), By: m.by, From: m.from, Content: m.content}
@@ -128,7 +131,13 @@ func (s *session) steer(ctx context.Context, m *steering) (acp.SteerOutcome, uin
 	if err != nil {
 		return "", 0, fmt.Errorf("a message cannot be encoded: %w", err)
 	}
-	m.raw, m.written = raw, make(chan uint64, 1)
+	if len(raw) > maxRecord {
+		return "", 0, &jsonrpc.Failure{Message: fmt.Sprintf("a message of %d bytes is too large to keep", len(raw)), Reason: "too_large"}
+	}
+	m.raw, m.written, m.session = raw, make(chan uint64, 1), b.session.ID()
+	if !b.expects(m) {
+		return acp.SteerQueued, 0, nil
+	}
 	type result struct {
 		outcome acp.SteerOutcome
 		seq     uint64
@@ -149,15 +158,21 @@ func (s *session) steer(ctx context.Context, m *steering) (acp.SteerOutcome, uin
 
 // hand has the agent take a message into the turn that runs, and waits until the log has it.
 func (s *session) hand(ctx context.Context, b *backend, t *turn, m *steering) (acp.SteerOutcome, uint64, error) {
-	b.expects(m)
-	defer b.forgets(m)
-	defer b.stream.sendsSteer(m)()
+	over := b.stream.sendsSteer(m)
+	defer over()
 	outcome, err := b.session.SteerRequest(ctx, &acpv2.PromptRequest{Prompt: b.session.UseSkills(m.content), Meta: b.rankMeta(t)})
 	switch {
 	case errors.Is(err, acp.ErrCancelled):
+		b.forgets(m)
 		return "", 0, jsonrpc.ErrRequestCancelled
 	case errors.Is(err, acp.ErrOutcomeUnknown):
-		return "", 0, outcomeUnknown()
+		if b.stream == nil {
+			b.forgets(m)
+		}
+		return "", 0, outcomeUnknown() // the agent may have it all the same, until the turn ends
+	}
+	defer b.forgets(m)
+	switch {
 	case errors.As(err, new(*jsonrpc.Error)):
 		return "", 0, err
 	case err != nil && outcome != "":
@@ -181,18 +196,16 @@ func (s *session) hand(ctx context.Context, b *backend, t *turn, m *steering) (a
 	return outcome, 0, nil // the agent has it, whatever becomes of the session
 }
 
-// expects notes that the agent is about to have a message, until forgets is called.
-func (b *backend) expects(m *steering) {
+// expects notes that the agent is about to have a message, until forgets is called. It reports false if as many are as may be.
+func (b *backend) expects(m *steering) bool {
+	m.text = textOf(skills.Plain(b.session.UseSkills(m.content)))
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if len(b.steering) >= maxTurns {
+		return false
+	}
 	b.steering = append(b.steering, m)
-}
-
-// isSteeredEnough reports whether as many messages wait for the agent as may.
-func (b *backend) isSteeredEnough() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.steering) >= maxTurns
+	return true
 }
 
 // forgets reports whether the agent had the message still to come: steered does not return it any more.
@@ -210,11 +223,12 @@ func (b *backend) forgets(m *steering) bool {
 // has all of the message.
 func (b *backend) steered(child acp.SessionID, u *acp.Update) *steering {
 	var content []acp.ContentBlock
+	var id acp.MessageID
 	switch said := u.Update.(type) {
 	case *acp.UserMessage:
-		content = said.Content.Or(nil)
+		content, id = said.Content.Or(nil), said.MessageID
 	case *acp.UserMessageChunk:
-		content = []acp.ContentBlock{said.Content}
+		content, id = []acp.ContentBlock{said.Content}, said.MessageID
 	default:
 		return nil
 	}
@@ -224,9 +238,12 @@ func (b *backend) steered(child acp.SessionID, u *acp.Update) *steering {
 	text := textOf(skills.Plain(content))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := slices.IndexFunc(b.steering, func(m *steering) bool {
-		return textOf(skills.Plain(b.session.UseSkills(m.content))) == text // as it was sent
-	})
+	i := slices.IndexFunc(b.steering, func(m *steering) bool { return m.id == id }) // see takesSteer
+	for _, adopted := range []bool{false, true} {
+		if i < 0 {
+			i = slices.IndexFunc(b.steering, func(m *steering) bool { return m.text == text && m.adopted.Load() == adopted })
+		}
+	}
 	if i < 0 {
 		return nil
 	}
@@ -243,9 +260,11 @@ func (b *backend) adopts(all []*sentRecord) {
 		if err != nil || !ok {
 			continue
 		}
-		m := &steering{id: said.MessageID, content: said.Content.Or(nil), raw: o.Steer, written: make(chan uint64, 1), adopted: true}
-		b.expects(m)
-		b.stream.steers(o.Wire, m)
+		m := &steering{id: said.MessageID, content: said.Content.Or(nil), raw: o.Steer, session: b.session.ID(), written: make(chan uint64, 1)}
+		m.adopted.Store(true)
+		if b.expects(m) {
+			b.stream.steers(o.Wire, m)
+		}
 	}
 }
 
@@ -253,7 +272,7 @@ func (b *backend) adopts(all []*sentRecord) {
 func (b *backend) forgetsAdopted() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.steering = slices.DeleteFunc(b.steering, func(m *steering) bool { return m.adopted })
+	b.steering = slices.DeleteFunc(b.steering, func(m *steering) bool { return m.adopted.Load() })
 }
 
 // textOf returns the text of content.

@@ -37,7 +37,7 @@ type writer struct {
 const entryCost = 128
 
 func newWriter(ctx context.Context, own *engine.Owned, fail func(error)) *writer {
-	w := &writer{own: own, ctx: ctx, fail: fail, asked: own.Asked()}
+	w := &writer{own: own, ctx: ctx, fail: fail, asked: slices.Clone(own.Asked())}
 	context.AfterFunc(ctx, func() { w.end(context.Cause(ctx)) })
 	return w
 }
@@ -86,6 +86,9 @@ func (w *writer) add(ctx context.Context, state string, done func(seq uint64, er
 
 // decides returns records without decisions on questions that have one: the first one counts. The caller holds w.mu.
 func (w *writer) decides(all []engine.Record) []engine.Record {
+	if !slices.ContainsFunc(all, func(r engine.Record) bool { return r.Kind == kindAsk || r.Kind == kindAnswer }) {
+		return all
+	}
 	return slices.DeleteFunc(slices.Clone(all), func(r engine.Record) bool {
 		var q struct{ ID, Title string }
 		if r.Kind != kindAsk && r.Kind != kindAnswer || json.Unmarshal(r.Data, &q) != nil {
@@ -114,7 +117,7 @@ func (w *writer) withdrawn(dealtWith func(id string) bool) (all []engine.Record)
 	asked := slices.Clone(w.asked)
 	w.mu.Unlock()
 	asked = slices.DeleteFunc(asked, func(a records.Asked) bool { return dealtWith(a.ID) })
-	for _, a := range asked[max(0, len(asked)-maxQuestions):] {
+	for _, a := range asked[:min(len(asked), maxQuestions)] {
 		r := records.Decided{ID: a.ID, Outcome: records.Cancelled, Title: clip(a.Title)}
 		all = append(all, engine.Record{Kind: kindAnswer, Data: encode(r)})
 	}
