@@ -48,7 +48,7 @@ func (t *Turn) TakeSteering() (blocks []ContentBlock, ok bool) {
 	open := slices.Clone(t.steer.offers)
 	t.session.mu.Unlock()
 	for _, o := range open {
-		select { // whoever offers it is about to, if it is not handed over
+		select { // the goroutine that offers the prompt is ready to hand it over, or has done so
 		case blocks := <-o.takes:
 			return blocks, true
 		case <-o.handed:

@@ -3,6 +3,7 @@ package conformance
 import (
 	_ "embed"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"regexp"
@@ -67,9 +68,11 @@ func unpackRules() (texts map[string]string, err error) {
 	}
 	texts = make(map[string]string)
 	for _, name := range files.Names() {
-		if texts[name], err = files.Read(name); err != nil {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
 			return nil, err
 		}
+		texts[name] = string(text)
 	}
 	return texts, nil
 }

@@ -58,7 +58,8 @@ func deflate(text, dictionary string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Files are the files of a packed string. They are an [fs.FS] without directories. The methods may be called concurrently.
+// Files are the files of a packed string, an [fs.FS] without directories: [fs.ReadFile] reads one. The methods may be called
+// concurrently.
 type Files struct {
 	names []string
 	files map[string]string // compressed
@@ -109,16 +110,6 @@ func (f *Files) Open(name string) (fs.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	return &file{flate.NewReaderDict(strings.NewReader(content), f.dict), name}, nil
-}
-
-// Read returns the content of a file.
-func (f *Files) Read(name string) (string, error) {
-	r, err := f.Open(name)
-	if err != nil {
-		return "", err
-	}
-	data, err := io.ReadAll(r)
-	return string(data), err
 }
 
 // A file is one that is open. Its size is not known before it is read.

@@ -231,7 +231,7 @@ type fold struct {
 	s          Session
 	attributes map[string]json.RawMessage
 	shares     map[string]string // roles by users
-	asked      []records.Asked   // questions without a decision, of which the ID and the Title are known
+	asked      records.Questions
 	says       func(*Record) Said
 	parent     string // what the session is part of, if it is that of a subagent
 }
@@ -247,7 +247,7 @@ func (f *fold) apply(r *Record) error {
 	if f.s.Created.IsZero() {
 		f.s.Created, f.s.Updated = at, at
 	}
-	f.questions(r)
+	f.asked.Apply(r)
 	if r.Kind != journal.KindSession {
 		said := f.says(r)
 		if said.State != "" {
@@ -282,22 +282,6 @@ func (f *fold) apply(r *Record) error {
 		}
 	}
 	return nil
-}
-
-// questions notes which questions are open.
-func (f *fold) questions(r *Record) {
-	if r.Kind != journal.KindAsked && r.Kind != journal.KindDecided {
-		return
-	}
-	var q struct{ ID, Title string }
-	if json.Unmarshal(r.Data, &q) != nil {
-		return
-	}
-	if r.Kind == journal.KindAsked {
-		f.asked = append(f.asked, records.Asked{ID: q.ID, Title: q.Title})
-	} else {
-		f.asked = slices.DeleteFunc(f.asked, func(a records.Asked) bool { return a.ID == q.ID })
-	}
 }
 
 // storable returns a time, or another one if it cannot be stored.

@@ -20,7 +20,7 @@ type Owned struct {
 	w  *journal.Writer
 	// unsized stands in the index for the size of the journal while this owner has it: it is negative, and of no other owner.
 	unsized int64
-	asked   []records.Asked
+	asked   records.Questions // as of the claim
 
 	order  sync.Mutex // held while something gets its place in the log
 	latest time.Time  // of the records that got their time from this process
@@ -139,9 +139,8 @@ func (o *Owned) giveUp(ctx context.Context) error {
 // Session returns the id of the session.
 func (o *Owned) Session() string { return o.id }
 
-// Asked returns the questions that had no decision when the session was claimed, in the order in which they were asked. Of
-// each it has the ID and the Title.
-func (o *Owned) Asked() []records.Asked { return o.asked }
+// Asked returns the questions that had no decision when the session was claimed.
+func (o *Owned) Asked() records.Questions { return o.asked }
 
 // Epoch returns the epoch of this claim.
 func (o *Owned) Epoch() uint32 { return o.w.Epoch() }

@@ -245,7 +245,7 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 		return true, err
 	}
 	b.adopts(a.steers)
-	b.stream.again(a.asks) // and events, none of which overtakes another, since it has begun
+	b.stream.again(a.asks) // lets events in, which keep their order now that the session has begun
 	return true, nil
 }
 

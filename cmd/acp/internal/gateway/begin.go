@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/records"
-	"github.com/goacp/acp/jsonrpc"
 )
 
 // A beginning says whether a turn has begun.
@@ -95,7 +93,7 @@ func (s *session) runPrompt(t *turn, ctx context.Context) (end records.End, err 
 		data, err = json.Marshal(records.Prompt{ID: string(t.id), By: t.by, From: t.from, Rank: t.rank, Operation: t.operation, Raw: raw})
 	}
 	if err == nil && len(data) > maxRecord {
-		err = &jsonrpc.Failure{Message: fmt.Sprintf("a prompt of %d bytes is too large to keep", len(data)), Reason: "too_large"}
+		err = tooLarge("prompt", len(data))
 	}
 	if err != nil {
 		t.has(0)

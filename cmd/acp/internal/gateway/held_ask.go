@@ -104,7 +104,7 @@ func (hs *heldStream) answers(a *heldAsk, answer *records.Decided) bool {
 	return true
 }
 
-// dealsWith reports whether the agent is yet to hear the decision on a question, or the question is about to be put once more.
+// dealsWith reports whether the agent still waits for the decision on a question.
 func (hs *heldStream) dealsWith(id string) bool {
 	if hs == nil {
 		return false

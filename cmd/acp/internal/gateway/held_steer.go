@@ -10,8 +10,8 @@ import (
 	"github.com/goacp/acp/internal/skills"
 )
 
-// This file sees to it that no message for a running turn is lost when the gateway dies: it is in the log before it is sent, and
-// the agent's answer counts as one that has reached the log once the log says that the agent has the message.
+// This file sees to it that no message for a running turn is lost when the gateway dies. The gateway writes the message to the
+// log before it sends it, and acknowledges the agent's answer only when the log says that the agent has the message.
 
 // heldSteers are such messages. The lock of the stream guards them.
 type heldSteers struct {

@@ -138,21 +138,16 @@ func (s *session) claim(ctx context.Context) error {
 // takeOver continues with what an earlier owner has left, or ends it.
 func (s *session) takeOver(ctx context.Context) error {
 	adopted, err := s.adopt(ctx)
+	if err == nil && !adopted {
+		err = s.unsuggest(ctx)
+		if err == nil && s.info.State == records.StateRunning {
+			err = s.endInterrupted(ctx)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	if adopted {
-		return s.withdrawQuestions(ctx) // what the agent has heard, and the log does not say
-	}
-	if err := s.unsuggest(ctx); err != nil {
-		return err
-	}
-	if s.info.State == records.StateRunning {
-		if err := s.endInterrupted(ctx); err != nil {
-			return err
-		}
-	}
-	return s.withdrawQuestions(ctx)
+	return s.withdrawQuestions(ctx) // also if the agent has heard the answer, and the log does not say so
 }
 
 // withdrawQuestions decides the questions that nobody deals with.
@@ -165,9 +160,8 @@ func (s *session) withdrawQuestions(ctx context.Context) error {
 	return err
 }
 
-// dismissQuestions ends the questions that are open as a turn is cancelled: the agent waits for no answer (S41), and if it is of
-// version 1 it does not say so. Subagents may still wait for theirs.
-// It returns the decisions.
+// dismissQuestions ends the questions that are open when a turn is cancelled, and returns the decisions. The agent waits for
+// no answer then (S41), and an agent of version 1 does not say so. Subagents may still wait for theirs.
 func (s *session) dismissQuestions() (all []engine.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,7 +39,7 @@ const worldSteps = 100
 // TestSimulation takes random steps with a session, an agent and clients of both versions, and kills the gateway between
 // any two records. In the end all clients, those that were there all the time and those that come, know the same of the
 // session; it is what the agent has said, in its order and in its turns; what was prompted has run once at most; and
-// what was asked has been answered once, as the log says. Whoever fails has the seed for -seed.
+// what was asked has been answered once, as the log says. A failing world prints its seed for -seed.
 func TestSimulation(t *testing.T) {
 	if *simSeed != 0 {
 		simulate(t, *simSeed)
@@ -136,7 +136,7 @@ func (w *world) close() {
 	}
 }
 
-// note writes down what is done, for whoever has to find out what went wrong.
+// note writes a step down; a failing test prints them.
 func (w *world) note(format string, args ...any) {
 	w.steps = append(w.steps, fmt.Sprintf(format, args...))
 }

@@ -132,7 +132,7 @@ func (s *session) steer(ctx context.Context, m *steering) (acp.SteerOutcome, uin
 		return "", 0, fmt.Errorf("a message cannot be encoded: %w", err)
 	}
 	if len(raw) > maxRecord {
-		return "", 0, &jsonrpc.Failure{Message: fmt.Sprintf("a message of %d bytes is too large to keep", len(raw)), Reason: "too_large"}
+		return "", 0, tooLarge("message", len(raw))
 	}
 	m.raw, m.written, m.session = raw, make(chan uint64, 1), b.session.ID()
 	if !b.expects(m) {

@@ -2,8 +2,8 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -29,8 +29,8 @@ type writer struct {
 	mu    sync.Mutex
 	bytes int
 	err   error
-	room  notice          // that something was kept
-	asked []records.Asked // the questions that have no decision
+	room  notice // that something was kept
+	asked records.Questions
 }
 
 // entryCost is what a record counts beyond its data.
@@ -89,26 +89,14 @@ func (w *writer) decides(all []engine.Record) []engine.Record {
 	if !slices.ContainsFunc(all, func(r engine.Record) bool { return r.Kind == kindAsk || r.Kind == kindAnswer }) {
 		return all
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(r engine.Record) bool {
-		var q struct{ ID, Title string }
-		if r.Kind != kindAsk && r.Kind != kindAnswer || json.Unmarshal(r.Data, &q) != nil {
-			return false
-		}
-		if r.Kind == kindAsk {
-			w.asked = append(w.asked, records.Asked{ID: q.ID, Title: q.Title})
-			return false
-		}
-		open := len(w.asked)
-		w.asked = slices.DeleteFunc(w.asked, func(a records.Asked) bool { return a.ID == q.ID })
-		return len(w.asked) == open
-	})
+	return slices.DeleteFunc(slices.Clone(all), func(r engine.Record) bool { return !w.asked.Apply(&r) })
 }
 
 // open reports whether a question has no decision.
 func (w *writer) open(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.asked, func(a records.Asked) bool { return a.ID == id })
+	return w.asked.Has(id)
 }
 
 // withdrawn returns the decisions on questions that are open and that nobody deals with: nobody will answer them.
@@ -204,6 +192,11 @@ func (w *writer) end(err error) {
 	if first {
 		w.fail(err)
 	}
+}
+
+// tooLarge returns why something of a client is refused that no record has room for.
+func tooLarge(what string, bytes int) error {
+	return &jsonrpc.Failure{Message: fmt.Sprintf("a %s of %d bytes is too large to keep", what, bytes), Reason: "too_large"}
 }
 
 // unkept returns why a prompt is refused, or has no end in the log, as clients see it.

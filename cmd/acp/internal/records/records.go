@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -322,6 +323,30 @@ type Asked struct {
 	// Request is a session/request_permission of version 2, if what was asked is shown apart from its tool call.
 	Request json.RawMessage `json:"request,omitempty"`
 	Stamp
+}
+
+// Questions are those of a session that have no decision, in the order in which they were asked. Of each the ID and the
+// Title are known.
+type Questions []Asked
+
+// Apply takes the next record. It reports false for a decision on a question that is not open, which changes nothing.
+func (q *Questions) Apply(r *journal.Record) bool {
+	var of struct{ ID, Title string }
+	if r.Kind != journal.KindAsked && r.Kind != journal.KindDecided || json.Unmarshal(r.Data, &of) != nil {
+		return true
+	}
+	if r.Kind == journal.KindAsked {
+		*q = append(*q, Asked{ID: of.ID, Title: of.Title})
+		return true
+	}
+	open := len(*q)
+	*q = slices.DeleteFunc(*q, func(a Asked) bool { return a.ID == of.ID })
+	return len(*q) < open
+}
+
+// Has reports whether a question is open.
+func (q Questions) Has(id string) bool {
+	return slices.ContainsFunc(q, func(a Asked) bool { return a.ID == id })
 }
 
 // Permission returns the request, or nil if there is none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -42,11 +43,9 @@ func unpack(data []byte) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{}
 	for _, name := range all.Names() {
-		text, err := all.Read(name)
-		if err != nil {
+		if files[name], err = fs.ReadFile(all, name); err != nil {
 			return nil, err
 		}
-		files[name] = []byte(text)
 	}
 	return files, nil
 }
