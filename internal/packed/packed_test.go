@@ -32,10 +32,28 @@ func TestPack(t *testing.T) {
 		if _, err := fs.ReadFile(f, "b"); !errors.Is(err, fs.ErrNotExist) {
 			t.Error(err)
 		}
+		info, err := fs.Stat(f, "a/b.txt")
+		if err != nil || info.Name() != "a/b.txt" || !info.Mode().IsRegular() || info.IsDir() || !info.ModTime().IsZero() || info.Sys() != nil {
+			t.Errorf("a file's status: %v, %v", info, err)
+		}
 		for i := range data {
 			if f, err := Open(string(data[:i])); err == nil && len(f.Names()) == len(files) {
 				t.Errorf("%d bytes of %d have all files", i, len(data))
 			}
+		}
+	}
+}
+
+// TestOpenInvalid: what is no packed string is said to be none.
+func TestOpenInvalid(t *testing.T) {
+	for name, data := range map[string]string{
+		"nothing":                 "",
+		"a dictionary that ends":  "\x05ab",
+		"no compressed text":      "\x02\xff\xff",
+		"a name without contents": "\x02\x03\x00" + "\x01a",
+	} {
+		if f, err := Open(data); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v, %v", name, f, err)
 		}
 	}
 }
