@@ -65,6 +65,22 @@ type Agent struct {
 	// Advertised: nothing.
 	Accept func(ctx context.Context, t *Turn) error
 
+	// Queue takes the place of Prompt, Received and Accept in an agent whose turns follow
+	// a log: it decides in which order the prompts of several clients run, and sends each
+	// client what the log has, turns of others included. Queue is called with each prompt
+	// as Received is, and also with one that the client has cancelled since: it may be
+	// one that was sent before. An error refuses the prompt. If it returns nil, the agent calls
+	// [QueuedPrompt.Begin] and [QueuedPrompt.End], each in its place among the updates of
+	// the session. All updates are the agent's, also those that say what the user said
+	// and that a turn runs or has ended; it sends them with [Output.Send] of the session.
+	// That a turn runs is what the agent has sent last: [AgentSession.Turn] is nil, and
+	// there is no CancelGrace. A prompt is ended without the agent only if the session is
+	// closed, or the connection ends. Several prompts may be queued at once, as many as
+	// MaxHeld allows. Experimental.
+	//
+	// Advertised: nothing.
+	Queue func(ctx context.Context, q *QueuedPrompt) error
+
 	// Busy says what happens to a prompt that arrives while another one of its
 	// session runs.
 	Busy BusyPolicy
@@ -440,8 +456,10 @@ func (a *Agent) check() error {
 		}
 	}
 	switch {
-	case a.Prompt == nil:
+	case a.Prompt == nil && a.Queue == nil:
 		return errors.New("acp: an Agent needs a Prompt hook")
+	case a.Queue != nil && (a.Prompt != nil || a.Accept != nil || a.Received != nil || a.Busy != BusyQueue):
+		return errors.New("acp: Queue takes the place of Prompt, Accept and Received, and of Busy")
 	case (len(a.AuthMethods) > 0) != (a.Login != nil):
 		return errors.New("acp: AuthMethods and Login need each other")
 	case providers%3 != 0:

@@ -173,9 +173,9 @@ func (o *Output) asking() (done func(), err error) {
 // changes. The caller has the right to send.
 func (s *AgentSession) ask(o *Output, n int) {
 	s.mu.Lock()
-	before := s.asking
-	s.asking = max(0, s.asking+n)
-	change := s.turn != nil && (before == 0) != (s.asking == 0)
+	before := s.waited
+	s.waited = max(0, s.waited+n)
+	change := (s.turn != nil || s.running) && (before == 0) != (s.waited == 0)
 	s.mu.Unlock()
 	if change && s.held == nil && s.recordsStates() {
 		_ = o.sendLocked(s.state())

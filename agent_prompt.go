@@ -40,10 +40,11 @@ type prompt struct {
 	// open, which in version 2 it is until the turn begins.
 	ctx    context.Context
 	stop   context.CancelCauseFunc
-	watch  atomic.Pointer[Turn] // whose hook is given up when ctx is done, or nil
-	first  chan struct{}        // closed when there is none before it
-	second chan struct{}        // closed when there is at most one before it
-	line   *turnstile.Place     // for the Received hook; nil without one
+	watch  atomic.Pointer[Turn]         // whose hook is given up when ctx is done, or nil
+	queued atomic.Pointer[QueuedPrompt] // that the Queue hook has taken, or nil
+	first  chan struct{}                // closed when there is none before it
+	second chan struct{}                // closed when there is at most one before it
+	line   *turnstile.Place             // for the Received or Queue hook; nil without one
 	// forget keeps AgentConn.closed from being called when the request's context
 	// ends. It reports whether it was in time.
 	forget func() bool
@@ -151,7 +152,7 @@ func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) error {
 	} else {
 		p.first, p.second = make(chan struct{}), make(chan struct{})
 	}
-	if c.agent.Load().Received != nil {
+	if a := c.agent.Load(); a.Received != nil || a.Queue != nil {
 		p.line = c.receiving.Come(string(id))
 	}
 	c.prompts[id] = append(c.prompts[id], p)
@@ -170,6 +171,9 @@ func (p *prompt) cancel(cause error) {
 	p.stop(cause)
 	if t := p.watch.Swap(nil); t != nil {
 		go t.giveUp()
+	}
+	if q := p.queued.Load(); q != nil && cause != nil {
+		go q.abandon(cause)
 	}
 }
 
@@ -391,15 +395,15 @@ func checkContent(blocks []ContentBlock, can PromptContent) error {
 
 // enter finds the prompt of a request in the queue of its session, and refuses what may not wait there. before is how
 // many prompts are ahead of it.
-func (c *AgentConn) enter(ctx context.Context, id SessionID, blocks []ContentBlock, meta json.RawMessage) (own *Turn, before int, err error) {
+func (c *AgentConn) enter(ctx context.Context, id SessionID, blocks []ContentBlock) (_ *AgentSession, _ *prompt, before int, err error) {
 	a := c.agent.Load()
 	s, err := c.sessionFor(ctx, id, blocks)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	p, before := c.find(id, jsonrpc.RequestFrom(ctx))
 	if p == nil {
-		return nil, 0, context.Cause(ctx)
+		return nil, nil, 0, context.Cause(ctx)
 	}
 	p.req.AfterAnswer(func() {
 		if p.forget() {
@@ -409,12 +413,12 @@ func (c *AgentConn) enter(ctx context.Context, id SessionID, blocks []ContentBlo
 	if before > 0 {
 		switch {
 		case a.Busy == BusyReject:
-			return nil, 0, busy("another prompt of the session is running")
+			return nil, nil, 0, busy("another prompt of the session is running")
 		case before > a.MaxHeld || c.crowded():
-			return nil, 0, busy("too many prompts are waiting")
+			return nil, nil, 0, busy("too many prompts are waiting")
 		}
 	}
-	return newTurn(ctx, s, p, blocks, meta), before, nil
+	return s, p, before, nil
 }
 
 // sessionFor returns the session that a message of the user is for, once its history has been replayed.
@@ -448,10 +452,11 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 			c.refuse(id, jsonrpc.RequestFrom(ctx))
 		}
 	}()
-	own, before, err := c.enter(ctx, id, blocks, meta)
+	s, p, before, err := c.enter(ctx, id, blocks)
 	if err != nil {
 		return nil, nil, err
 	}
+	own := newTurn(ctx, s, p, blocks, meta)
 	defer own.unlessBegun(&t)
 	if err := c.receive(own); err != nil {
 		return nil, nil, err
@@ -514,21 +519,26 @@ func (c *AgentConn) begin(own *Turn, accepted bool) (*Turn, error) {
 	return own, nil
 }
 
-// receive calls the Received hook, if there is one, after the calls for the prompts
-// that arrived earlier.
+// receive calls the Received hook.
 func (c *AgentConn) receive(t *Turn) error {
-	p := t.p
-	switch {
-	case p.line == nil:
+	if t.p.line == nil {
 		return nil
-	case !p.line.Enter(p.ctx):
+	}
+	return t.p.inLine(t.p.ctx, func() error {
+		if t.p.ctx.Err() != nil {
+			return t.p.refusal()
+		}
+		return c.guard("Received", func() error { return c.agent.Load().Received(&t.ctx, t) })
+	})
+}
+
+// inLine calls f after the calls for the prompts that arrived earlier, unless ctx is done before.
+func (p *prompt) inLine(ctx context.Context, f func() error) error {
+	if !p.line.Enter(ctx) {
 		return p.refusal()
 	}
-	defer p.line.Leave() // also if the hook ends its goroutine
-	if p.ctx.Err() != nil {
-		return p.refusal()
-	}
-	return c.guard("Received", func() error { return c.agent.Load().Received(&t.ctx, t) })
+	defer p.line.Leave() // also if f ends its goroutine
+	return f()
 }
 
 func (c *AgentConn) crowded() bool {

@@ -47,20 +47,26 @@ type AgentSession struct {
 
 	replaying atomic.Bool // what is sent is history, which is not recorded again
 
-	mu         sync.Mutex
-	asked      sessionRequest  // what the client asked for, the last time it opened the session
-	meta       json.RawMessage // of the answer that opens the session
-	title      string
-	options    sessionOptions
-	commands   []AvailableCommand
-	announced  bool // the client has received options and commands
-	turn       *Turn
-	asking     int // questions the current turn waits for
+	mu        sync.Mutex
+	asked     sessionRequest  // what the client asked for, the last time it opened the session
+	meta      json.RawMessage // of the answer that opens the session
+	title     string
+	options   sessionOptions
+	commands  []AvailableCommand
+	announced bool // the client has received options and commands
+	works
 	background []BackgroundWork
 	cancels    map[string]func() // of tool calls and terminals that can be cancelled, by kind and id
 	messages   int
 	calls      int
 	infix      string // keeps new ids apart from those of the session's history
+}
+
+// Works is what a session works on.
+type works struct {
+	turn    *Turn
+	running bool // a turn does that the agent has taken with its Queue hook, as far as the agent has said so
+	waited  int  // questions that the turn waits for
 }
 
 // MaxSessions is how many sessions one connection may have open. A client that
@@ -351,9 +357,9 @@ func (s *AgentSession) state() StateUpdate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.turn == nil:
+	case s.turn == nil && !s.running:
 		return &IdleStateUpdate{Background: s.background}
-	case s.asking > 0:
+	case s.waited > 0:
 		return &RequiresActionStateUpdate{Background: s.background}
 	}
 	return &RunningStateUpdate{Background: s.background}
@@ -444,6 +450,9 @@ func (s *AgentSession) send(ctx context.Context, u SessionUpdate) error {
 		h.list = append(h.list, u)
 		return nil
 	}
+	if s.c.agent.Load().Queue != nil {
+		s.follow(u)
+	}
 	replaying := s.replaying.Load()
 	if replaying {
 		s.history.left.see(u)
@@ -455,6 +464,18 @@ func (s *AgentSession) send(ctx context.Context, u SessionUpdate) error {
 		return err
 	}
 	return s.c.peer.Load().proto.update(ctx, s, u)
+}
+
+// follow notes the states that an agent with a Queue hook sends by itself.
+func (s *AgentSession) follow(u SessionUpdate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch u.(type) {
+	case *RunningStateUpdate:
+		s.running = true
+	case *IdleStateUpdate:
+		s.running, s.waited = false, 0
+	}
 }
 
 func (s *AgentSession) nextMessage() MessageID {

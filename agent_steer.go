@@ -232,10 +232,11 @@ func (c *AgentConn) steerTurn(ctx context.Context, id SessionID, r *SteerMessage
 			c.refuse(id, jsonrpc.RequestFrom(ctx)) // it must not be in the way of the prompt that it becomes
 		}
 	}()
-	own, before, err := c.enter(ctx, id, r.Prompt, r.Meta)
+	s, p, before, err := c.enter(ctx, id, r.Prompt)
 	if err != nil {
 		return "", err
 	}
+	own := newTurn(ctx, s, p, r.Prompt, r.Meta)
 	defer own.unlessBegun(&begun)
 	accepted := false
 	if before > 0 {

@@ -236,7 +236,7 @@ func (t *Turn) finish(o outcome) outcome {
 	for _, key := range t.cancels {
 		delete(s.cancels, key)
 	}
-	s.turn, s.asking = nil, 0
+	s.turn, s.waited = nil, 0
 	s.mu.Unlock()
 	if !s.recordsStates() {
 		t.leave()

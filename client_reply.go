@@ -105,7 +105,6 @@ const (
 type replyTurn struct {
 	accepted atomic.Bool   // it took the prompt up; set by whoever delivers, with the reply's mu held
 	taken    chan struct{} // closed then; nil when nobody waits; guarded by the reply's mu
-	idles    []clientIdle  // ends of turns, until it is known where this one begins; of whoever delivers
 }
 
 // replyStop is what is done to end a prompt early.
@@ -120,12 +119,6 @@ type replyStop struct {
 	number    uint64 // among the prompts of the session that went out
 	told      bool   // session/cancel was sent because ctx is done
 	abandoned bool   // the reply has ended, and the agent perhaps works on the prompt
-}
-
-// clientIdle is the end of some turn.
-type clientIdle struct {
-	state *IdleStateUpdate
-	seq   uint64
 }
 
 // A Result is how a turn ended.
@@ -336,8 +329,8 @@ func (r *Reply) outcome() (res *Result, err error) {
 	switch {
 	case err == nil:
 		res = &Result{StopReason: answer.stopReason, Usage: answer.usage, Meta: answer.meta}
-	case r.stop.cancelling.Load() && errors.Is(err, jsonrpc.ErrRequestCancelled):
-		res, err = &Result{StopReason: StopCancelled}, nil // withdrawn before it began
+	case errors.Is(err, jsonrpc.ErrRequestCancelled) && (r.stop.cancelling.Load() || r.s.conn.Version() > 1 && r.ctx.Err() == nil):
+		res, err = &Result{StopReason: StopCancelled}, nil // withdrawn before it began (S42), perhaps when it was sent before
 	}
 	if r.ctx.Err() != nil {
 		err = r.ctxErr()

@@ -66,6 +66,7 @@ func TestReplyV2(t *testing.T) {
 		{"receipt behind the message", "user running R hello idle=end_turn", "user hi,running,say hello,idle end_turn", StopEndTurn, "u"},
 		{"receipt last", "user running hello idle=end_turn R", "user hi,running,say hello,idle end_turn", StopEndTurn, "u"},
 		{"receipt later", "user running hello idle=end_turn more running more R", "user hi,running,say hello,idle end_turn", StopEndTurn, "u"},
+		{"receipt after many turns", "user running hello idle=cancelled" + strings.Repeat(" others more idle=end_turn", 40) + " R", "user hi,running,say hello,idle cancelled", StopCancelled, "u"},
 		{"state first", "R running user hello idle=end_turn", "running,user hi,say hello,idle end_turn", StopEndTurn, "u"},
 		{"no message", "R running hello idle=refusal", "running,say hello,idle refusal", StopRefusal, "u"},
 		{"never running", "R user hello idle=end_turn", "user hi,say hello,idle end_turn", StopEndTurn, "u"},
@@ -120,6 +121,8 @@ func (a *clientScript) step(f clientFrame, step string) {
 		a.answer(f, `{}`)
 	case "user":
 		a.update("user_message", `"messageId":"u","content":[{"type":"text","text":"hi"}]`)
+	case "others":
+		a.update("user_message", `"messageId":"o","content":[]`)
 	case "idle":
 		a.state("idle", fields)
 	case "old_running":
@@ -350,6 +353,18 @@ func TestReplyLost(t *testing.T) {
 		got, err = dead.collect()
 		if len(got) != maxHeld+1 || got[0] != "lost" || !errors.Is(err, context.Canceled) {
 			t.Errorf("%d updates, %v", len(got), err)
+		}
+	})
+}
+
+// TestReplyWithdrawn: in version 2 a prompt whose answer says that it was cancelled before it began has ended so (S42), whoever
+// has cancelled it.
+func TestReplyWithdrawn(t *testing.T) {
+	single(t, Client{}, 2, func(t *testing.T, s *ClientSession, a *clientScript) {
+		r := s.Prompt(t.Context(), Text("1"))
+		a.refuse(a.next("session/prompt"), jsonrpc.ErrRequestCancelled.Code, "null")
+		if res, err := r.Wait(); err != nil || res.StopReason != StopCancelled {
+			t.Error(res, err)
 		}
 	})
 }

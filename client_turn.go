@@ -9,10 +9,8 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-const (
-	maxSeenMessages = 256 // user messages remembered while a prompt waits for its answer
-	maxSeenIdles    = 16  // ends of turns likewise
-)
+// maxSeenMessages bounds the user messages that are remembered while a prompt waits for its answer.
+const maxSeenMessages = 256
 
 // clientTurns follows the turns of a session of version 2, where the answer to a
 // prompt is a receipt and the turn ends when the session is idle (S87, S88). Only
@@ -28,6 +26,13 @@ type clientSeen struct {
 	id      MessageID
 	seq     uint64
 	claimed bool // it is some prompt's
+	end     clientIdle
+}
+
+// clientIdle is the end of some turn.
+type clientIdle struct {
+	state *IdleStateUpdate // nil while the turn has not ended
+	seq   uint64
 }
 
 // see records an update of version 2, after it has been delivered.
@@ -46,12 +51,12 @@ func (t *clientTurns) see(s *ClientSession, u *Update, replies []*Reply) {
 		for _, r := range replies {
 			if r.turn.accepted.Load() {
 				s.complete(r, v)
-				continue
 			}
-			if len(r.turn.idles) >= maxSeenIdles {
-				r.turn.idles = slices.Delete(r.turn.idles, 0, 1)
+		}
+		for i := range t.seen {
+			if m := &t.seen[i]; m.end.state == nil {
+				m.end = clientIdle{v, t.seq}
 			}
-			r.turn.idles = append(r.turn.idles, clientIdle{v, t.seq})
 		}
 	case StateUpdate:
 		t.working = true // also if it is not known: never idle (S85)
@@ -74,17 +79,17 @@ func (t *clientTurns) saw(id MessageID, replies []*Reply) {
 	t.seen = append(t.seen, clientSeen{id: id, seq: t.seq})
 }
 
-// begins returns the first update of the turn of a prompt that was just answered:
-// that of its message if there was one, or the next one otherwise. Drafts of
-// version 2 answer without an id.
-func (t *clientTurns) begins(id MessageID) (MessageID, uint64) {
+// begins returns the first update of the turn of a prompt that was just answered,
+// and its end if there was one: that of its message if it was seen, or the next
+// update otherwise. Drafts of version 2 answer without an id.
+func (t *clientTurns) begins(id MessageID) (_ MessageID, from uint64, end clientIdle) {
 	for i := range t.seen {
 		if m := &t.seen[i]; m.id == id || id == "" && !m.claimed {
 			m.claimed = true
-			return m.id, m.seq
+			return m.id, m.seq, m.end
 		}
 	}
-	return id, t.seq + 1
+	return id, t.seq + 1, clientIdle{}
 }
 
 // answered handles the answer to a prompt, where it stands among the updates.
@@ -99,16 +104,13 @@ func (s *ClientSession) answered(ctx context.Context, r *Reply) {
 		r.finish(r.outcome())
 		return
 	}
-	id, from := s.turns.begins(answer.messageID)
+	id, from, end := s.turns.begins(answer.messageID)
 	r.accept(id, from)
-	for _, idle := range r.turn.idles {
-		if idle.seq >= from {
-			r.buffer.cut(idle.seq)
-			s.complete(r, idle.state)
-			return
-		}
+	if end.state != nil {
+		r.buffer.cut(end.seq)
+		s.complete(r, end.state)
+		return
 	}
-	r.turn.idles = nil
 	if r.ctx.Err() != nil { // it came too late to be withdrawn
 		_ = s.conn.spawn(r.cancelSession)
 	}

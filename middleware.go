@@ -35,6 +35,9 @@ type Call struct {
 	// Turn is the turn of a "session/prompt", or nil otherwise. The call lasts as long
 	// as the Prompt hook runs, and next fails with the hook's error.
 	Turn *Turn
+	// Queued takes the place of Turn in an agent with a Queue hook. The call lasts as
+	// long as that runs. Experimental.
+	Queued *QueuedPrompt
 	// StopReason is what the Prompt hook returned, once next has returned.
 	StopReason StopReason
 }

@@ -340,6 +340,16 @@ func (p *agentV1) tellMode(ctx context.Context, s *AgentSession) error {
 }
 
 func (p *agentV1) prompt(ctx context.Context, r *acpv1.PromptRequest) (*acpv1.PromptResponse, error) {
+	if p.c.agent.Load().Queue != nil {
+		a := p.c.queued(ctx, SessionID(r.SessionID), translate.BlocksFromV1(r.Prompt), r.Meta)
+		if errors.Is(a.Err, ErrCancelled) {
+			a.TurnEnd = TurnEnd{Stop: StopCancelled} // S40
+		}
+		if a.Err != nil {
+			return nil, a.Err
+		}
+		return &acpv1.PromptResponse{StopReason: stopV1(a.Stop), Meta: a.Meta}, nil
+	}
 	t, taken, err := p.c.admit(ctx, SessionID(r.SessionID), translate.BlocksFromV1(r.Prompt), r.Meta)
 	if errors.Is(err, ErrCancelled) {
 		return &acpv1.PromptResponse{StopReason: acpv1.StopReasonCancelled}, nil // S40

@@ -241,6 +241,16 @@ func (p *agentV2) cancelEntity(id SessionID, field, value, key string) error {
 // prompt answers when the prompt has become part of the conversation; the turn
 // begins behind the answer (S87).
 func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
+	if p.c.agent.Load().Queue != nil {
+		a := p.c.queued(ctx, r.SessionID, r.Prompt, r.Meta)
+		switch {
+		case a.begun:
+			return &acpv2.PromptResponse{MessageID: a.message}, nil
+		case a.Err == nil || errors.Is(a.Err, ErrCancelled):
+			return nil, jsonrpc.ErrRequestCancelled // S42
+		}
+		return nil, a.Err
+	}
 	t, taken, err := p.c.admit(ctx, r.SessionID, r.Prompt, r.Meta)
 	if errors.Is(err, ErrCancelled) {
 		return nil, jsonrpc.ErrRequestCancelled // S42
