@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -55,7 +54,7 @@ func (m *member) unsentPrompt(t *testing.T, id acp.SessionID) {
 		m.g.present.mu.Unlock()
 		for _, w := range watchers {
 			w.mu.Lock()
-			unsent := slices.ContainsFunc(w.own, (*ownTurn).isUnsent)
+			unsent := slices.ContainsFunc(w.own, (*ownPrompt).isUnsent)
 			w.mu.Unlock()
 			if unsent {
 				return
@@ -125,6 +124,24 @@ type elsewhere struct {
 func (e elsewhere) gone() <-chan struct{}                      { return e.over }
 func (elsewhere) submit(context.Context, *turn) (*turn, error) { return nil, errGone }
 
+// An ownRequest is what a client has asked for, in the place of an [acp.QueuedPrompt].
+type ownRequest struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	begun  chan acp.MessageID
+	ended  chan acp.TurnEnd
+}
+
+func newOwnRequest(t *testing.T) *ownRequest {
+	r := &ownRequest{begun: make(chan acp.MessageID, 1), ended: make(chan acp.TurnEnd, 1)}
+	r.ctx, r.cancel = context.WithCancelCause(t.Context())
+	return r
+}
+
+func (r *ownRequest) Context() context.Context { return r.ctx }
+func (r *ownRequest) Begin(id acp.MessageID)   { r.begun <- id }
+func (r *ownRequest) End(e acp.TurnEnd)        { r.ended <- e }
+
 // TestPromptAfterMove: a prompt that a place refuses since it is gone runs, also if the client is at the next place
 // before it is known; not if the client has cancelled it.
 func TestPromptAfterMove(t *testing.T) {
@@ -140,29 +157,24 @@ func TestPromptAfterMove(t *testing.T) {
 				r.g.present.mu.Unlock()
 				e := elsewhere{over: make(chan struct{})}
 				close(e.over)
-				mine := &turn{
-					id: "m", by: local, content: []acp.ContentBlock{acp.Text("two")}, operation: operation, cancel: func(error) {}, done: make(chan struct{}),
-				}
-				o := newOwnTurn(t.Context(), mine, e)
-				close(o.told)
+				req := newOwnRequest(t)
+				o := newOwnPrompt(req, &turn{id: "m", by: local, content: []acp.ContentBlock{acp.Text("two")}, operation: operation}, e)
 				if w.adds(o) {
 					t.Fatal("it waits")
 				}
+				want := "two|three"
+				stop := acp.StopEndTurn
 				if cancelled {
-					w.cancels(o, acp.ErrCancelled)
+					want, stop = "three", acp.StopCancelled
+					req.cancel(acp.ErrCancelled)
+					w.cancels(o)
 				}
-				if _, unsent, err := w.hand(t.Context(), e, o, mine); !unsent || !errors.Is(err, errGone) {
-					t.Fatal(unsent, err)
+				if err := w.hand(t.Context(), e, o); err != nil {
+					t.Fatal(err)
 				}
-				want := "three"
-				if !cancelled {
-					<-mine.done
-					if mine.err != nil || mine.stop != acp.StopEndTurn {
-						t.Errorf("%+v", mine.turnEnd)
-					}
-					want = "two|three"
+				if end := <-req.ended; end.Err != nil || end.Stop != stop {
+					t.Errorf("%+v", end)
 				}
-				w.answered(o)
 				say(t, s, "three")
 				if got := prompts(t, r, s.ID()); got != want {
 					t.Errorf("%q have run, want %q", got, want)

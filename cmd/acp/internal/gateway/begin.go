@@ -61,7 +61,7 @@ func (s *session) drop(ctx context.Context, t *turn) {
 		return // runTurns deals with the first one
 	}
 	s.g.work.Go(func() { // which runTurns still keeps from ending
-		end := turnEnd{stop: acp.StopCancelled}
+		end := turnEnd{stop: acp.StopCancelled, refused: true}
 		s.finish(t, end) // whoever sends it again meanwhile must find it in the queue
 		t.settle(end)
 		s.mu.Lock()

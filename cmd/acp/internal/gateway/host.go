@@ -335,7 +335,11 @@ func (h *host) prompt(ctx context.Context, p *wirePrompt) (*wireEnd, error) {
 		v.mu.Lock()
 		delete(v.turns, p.ID)
 		v.mu.Unlock()
-		return &wireEnd{Stop: runs.stop, Failure: failed(unkept(runs.err)), Refused: runs.refused, Seq: runs.seq, Repeat: runs.id != p.ID}, nil
+		end := &wireEnd{Stop: runs.stop, Failure: failed(unkept(runs.err)), Refused: runs.refused, Seq: runs.seq}
+		if runs.id != p.ID {
+			end.First = runs.id
+		}
+		return end, nil
 	case <-v.ctx.Done(): // the visit ends, which needs the turn
 	case <-ctx.Done(): // or is about to
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -17,20 +16,14 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// endGrace is how much later than an agent the answer to a client is given up: the end of its turn has to be written down first.
-const endGrace = 5 * time.Second
-
 // agent returns what clients see.
 func (g *Gateway) agent() *acp.Agent {
 	return &acp.Agent{
 		Info:                  g.cfg.Info,
 		Logger:                g.cfg.Logger,
-		CancelGrace:           g.cfg.CancelGrace + endGrace,
 		Initialize:            g.introduce,
-		Received:              g.receive,
-		Accept:                g.accept,
+		Queue:                 g.receive,
 		Cancel:                g.cancel,
-		Prompt:                g.prompt,
 		Steer:                 g.steer,
 		NewSession:            g.newSession,
 		ResumeSession:         g.resumeSession,
@@ -50,7 +43,7 @@ func (g *Gateway) agent() *acp.Agent {
 		MaxHeld:               maxOwnTurns,
 		Extensions:            g.extensions,
 		Middleware:            []acp.Middleware{g.watchCalls},
-		Engine:                jsonrpc.Settings{Incoming: []jsonrpc.Middleware{g.noteRefusals, g.watchPrompts}, Outgoing: []jsonrpc.Middleware{g.tellPositions}},
+		Engine:                jsonrpc.Settings{Incoming: []jsonrpc.Middleware{g.noteRefusals}, Outgoing: []jsonrpc.Middleware{g.tellPositions}},
 	}
 }
 

@@ -140,10 +140,15 @@ func (g *Gateway) watchCalls(ctx context.Context, call *acp.Call, next func(cont
 	if err == nil && call.Method == acpv2.MethodSessionDelete.Name {
 		g.cfg.Observer.Happened(Event{Kind: EventDelete, Why: "client"})
 	}
+	g.notesRefusal(err)
+	return err
+}
+
+// notesRefusal reports that a client is refused something, if it is and that has a reason.
+func (g *Gateway) notesRefusal(err error) {
 	if f, ok := errors.AsType[*jsonrpc.Failure](err); ok && f.Reason != "" && f.Reason != "agent" { // the agent has failed
 		g.cfg.Observer.Happened(Event{Kind: EventRefused, Why: f.Reason})
 	}
-	return err
 }
 
 // outage returns what a client is answered if something has failed because the database cannot be reached, of which it would

@@ -105,7 +105,7 @@ func (r *reader) read(t *testing.T, g *Gateway, record *engine.Record) (shared i
 func (r *reader) alone(t *testing.T, n any) string {
 	t.Helper()
 	p := &position{known: r.pos.known, sending: r.pos.sending, cursor: r.pos.cursor, mark: r.pos.mark, part: r.pos.part, skip: r.pos.skip, hidden: r.pos.hidden}
-	at, _, skip := p.next(false, false)
+	at, _, skip := p.next(nil)
 	if skip {
 		t.Fatal("it is skipped")
 	}

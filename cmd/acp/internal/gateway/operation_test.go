@@ -265,7 +265,7 @@ func TestOperationNamed(t *testing.T) {
 }
 
 // TestOperationRepeated: a prompt that was sent again is answered when its turn begins, or at once if that has been. The
-// answer says that it was.
+// answer names the message that the log has.
 func TestOperationRepeated(t *testing.T) {
 	goOn := make(chan struct{})
 	r := newRig(t, talking(goOn))
@@ -287,19 +287,20 @@ func TestOperationRepeated(t *testing.T) {
 		t.Helper()
 		return startOperation(t, second, mine.ID(), "two", operation)
 	}
-	repeated := func(call *jsonrpc.Pending[acpv2.PromptResponse]) bool {
+	answer := func(call *jsonrpc.Pending[acpv2.PromptResponse]) acp.MessageID {
 		t.Helper()
 		res, err := call.Wait()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return saysRepeated(res)
+		if !hasPrompt(t, r, s.ID(), res.MessageID) {
+			t.Errorf("the log has no message %s", res.MessageID)
+		}
+		return res.MessageID
 	}
 	waiting := start("op-two")
 	close(goOn)
-	if !repeated(waiting) {
-		t.Error("the prompt that has waited: not repeated")
-	}
+	two := answer(waiting)
 	if got := prompts(t, r, s.ID()); got != "wait|two" {
 		t.Errorf("when it was answered the log had %q", got)
 	}
@@ -307,11 +308,11 @@ func TestOperationRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	second.seen.until(t, "agent: two")
-	if !repeated(start("op-two")) {
-		t.Error("the prompt that has ended: not repeated")
+	if id := answer(start("op-two")); id != two {
+		t.Errorf("the prompt that has ended is %s, not %s", id, two)
 	}
-	if repeated(start("op-three")) {
-		t.Error("another one: repeated")
+	if id := answer(start("op-three")); id == two {
+		t.Errorf("another one is %s, too", id)
 	}
 	if got := prompts(t, r, s.ID()); got != "wait|two|two" {
 		t.Errorf("the log has %q", got)

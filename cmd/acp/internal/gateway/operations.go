@@ -110,7 +110,7 @@ func (o *operations) read(r *engine.Record) error {
 		var d droppedRecord
 		err := json.Unmarshal(r.Data, &d)
 		if err == nil {
-			o.begin(operationKey{d.By, d.Operation}, &operation{id: acp.MessageID(d.ID), sum: d.Sum, end: &turnEnd{stop: acp.StopCancelled, seq: r.Seq}})
+			o.begin(operationKey{d.By, d.Operation}, &operation{id: acp.MessageID(d.ID), sum: d.Sum, end: &turnEnd{stop: acp.StopCancelled, refused: true, seq: r.Seq}})
 		}
 		return err
 	case kindEnd:

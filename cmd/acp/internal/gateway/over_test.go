@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,16 @@ import (
 // queued waits until so many prompts of a session run or wait.
 func queued(s *session, want int) {
 	for n := 0; n < want; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		n = len(s.queue)
+		s.mu.Unlock()
+	}
+}
+
+// finishes waits until no turn runs: clients learn a little before that one has ended.
+func (r *rig) finishes(id acp.SessionID) {
+	s := r.g.session(string(id))
+	for n := 1; n > 0; runtime.Gosched() {
 		s.mu.Lock()
 		n = len(s.queue)
 		s.mu.Unlock()

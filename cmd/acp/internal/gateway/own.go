@@ -1,116 +1,64 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/skills"
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// A promptSlot follows the request of a prompt, whose turn receive puts in.
-type promptSlot struct {
-	mu       sync.Mutex
-	w        *watcher
-	o        *ownTurn
-	answered bool // the request
+// An ownPrompt is a prompt of the client itself that is not over. Its turn begins and ends for the client where the log says
+// so, among everything else that the client is sent.
+type ownPrompt struct {
+	req  promptRequest
+	sent *turn // as the client has sent it
+
+	// Guarded by the watcher's lock.
+	state     ownState
+	id        acp.MessageID // in the log: that of sent, unless the prompt was sent before
+	at        place         // that it was sent to last; nil for none
+	runs      *turn         // there, once it is queued
+	cancelled bool          // by the client
 }
 
-// occupy is called with a prompt that is received.
-func (s *promptSlot) occupy(w *watcher, o *ownTurn) {
-	s.mu.Lock()
-	s.w, s.o = w, o
-	answered := s.answered
-	s.mu.Unlock()
-	if answered {
-		o.tell()
-	}
+// A promptRequest is a client's request for a turn: an [acp.QueuedPrompt].
+type promptRequest interface {
+	Context() context.Context
+	Begin(id acp.MessageID)
+	End(e acp.TurnEnd)
 }
 
-// answer is called when the request has its answer, which in version 1 is the end of the turn.
-func (s *promptSlot) answer() {
-	s.mu.Lock()
-	s.answered = true
-	o := s.o
-	s.mu.Unlock()
-	if o != nil {
-		o.tell()
-	}
-}
+// An ownState says how far a prompt of the client has come.
+type ownState uint8
 
-func (s *promptSlot) take() (*watcher, *ownTurn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w, s.o
-}
-
-type promptSlotKey struct{}
-
-// ownOf returns the prompt of a client to which the context of a hook belongs, or nil.
-func ownOf(ctx context.Context) (w *watcher, o *ownTurn) {
-	if slot, ok := ctx.Value(promptSlotKey{}).(*promptSlot); ok {
-		return slot.take()
-	}
-	return nil, nil
-}
-
-// watchPrompts notices when a prompt of a client has its answer, and what that is.
-func (g *Gateway) watchPrompts(next jsonrpc.Handler) jsonrpc.Handler {
-	return func(ctx context.Context, r *jsonrpc.Request) (any, error) {
-		slot := new(promptSlot)
-		switch r.Params.(type) {
-		case *acpv1.PromptRequest:
-			r.AfterAnswer(slot.answer)
-		case *acpv2.PromptRequest:
-		default:
-			return next(ctx, r)
-		}
-		res, err := next(context.WithValue(ctx, promptSlotKey{}, slot), r)
-		w, o := slot.take()
-		if o == nil {
-			return res, err
-		}
-		if err != nil {
-			slot.answer() // nothing else will say so in version 2
-		}
-		// The library has not made a turn of it, and will not: it was refused or cancelled while it waited, or its
-		// client has left.
-		if _, answered := res.(*acpv1.PromptResponse); (err != nil || answered) && !o.hasStarted() {
-			w.cancels(o, context.Cause(o.ctx))
-			w.answered(o)
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		switch res := res.(type) {
-		case *acpv1.PromptResponse:
-			if err == nil && len(res.Meta) == 0 {
-				res.Meta = o.position
-			}
-		case *acpv2.PromptResponse:
-			if err == nil && o.repeat {
-				res.Meta = ownmeta.Of(map[string]bool{"repeated": true}) // the answer names a message that no other client sees
-			}
-		}
-		return res, err
-	}
-}
+const (
+	ownSending ownState = iota // a place has not said yet whether it takes it
+	ownQueued                  // it has
+	ownUnsent                  // no place has it
+	ownLost                    // the place that had it is gone: the log may say more
+	ownBegun                   // its turn runs, as far as the client was sent the log
+	ownOver                    // the client knows how it has ended
+)
 
 // maxOperation bounds the name of an operation, in bytes.
 const maxOperation = 256
 
-// receive queues a prompt, also while earlier ones of the client wait or run. It is kept then: it runs whether the client
-// stays or not.
-func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
-	w, ok := t.Session().Value.(*watcher)
+// receive queues a prompt, also while earlier ones of the client wait or run. It runs then whether the client stays or not.
+func (g *Gateway) receive(ctx context.Context, q *acp.QueuedPrompt) error {
+	w, ok := q.Session().Value.(*watcher)
 	if !ok {
-		return acp.SessionNotFound(t.Session().ID())
+		return acp.SessionNotFound(q.Session().ID())
 	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // if the client cancels it, it may have run before
+	defer stop()
+	defer context.AfterFunc(w.ctx, stop)()
 	who, err := w.entitled(ctx)
 	if err != nil {
 		return err
@@ -118,11 +66,11 @@ func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
 	if !who.Prompt {
 		return who.errRole("send prompts")
 	}
-	content := skills.Plain(t.Blocks()) // as everybody sees it; the agent gets a skill again
+	content := skills.Plain(q.Blocks()) // as everybody sees it; the agent gets a skill again
 	if err := w.allowCommand(ctx, &who, content); err != nil {
 		return err
 	}
-	m, err := metaOf(t.Meta())
+	m, err := metaOf(q.Meta())
 	if err != nil {
 		return err
 	}
@@ -136,254 +84,344 @@ func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
 	if err != nil {
 		return err
 	}
-	mine := &turn{id: t.PromptID(), by: w.who.User, from: w.who.name(), rank: who.rank(), content: content, operation: m.Operation, trace: traceOf(ctx), cancel: func(error) {}, done: make(chan struct{})}
-	o := newOwnTurn(ctx, mine, p)
-	slot, ok := ctx.Value(promptSlotKey{}).(*promptSlot)
-	if !ok {
-		return errors.New("gateway: a prompt without a request")
-	}
-	slot.occupy(w, o)
-	if w.adds(o) { // behind those that wait for another place
+	o := newOwnPrompt(q, &turn{id: q.PromptID(), by: w.who.User, from: w.who.name(), rank: who.rank(), content: content, operation: m.Operation, trace: traceOf(ctx)}, p)
+	later := w.adds(o)
+	context.AfterFunc(q.Context(), func() { w.cancels(o) })
+	if later { // behind those that wait for another place
 		return nil
 	}
-	runs, unsent, err := w.hand(ctx, p, o, mine)
-	switch {
-	case unsent: // the next place has an answer
-	case err != nil:
-		return unkept(err)
-	case runs == mine:
-		w.queued(o, p.before(mine))
-	default: // it was sent before, and waits, runs or has ended
-		w.queued(o, p.before(runs))
-		w.g.work.Go(func() { w.await(p, o, runs) })
+	err = w.hand(ctx, p, o)
+	if err != nil {
+		w.passes(o)
 	}
-	return nil
+	return unkept(err)
 }
 
-// newOwnTurn returns a prompt that is about to be sent to a place. ctx is that of its turn.
-func newOwnTurn(ctx context.Context, t *turn, p place) *ownTurn {
-	return &ownTurn{
-		id: t.id, ctx: ctx, sent: t, turn: t, at: p, sending: true,
-		arrived: make(chan struct{}), started: make(chan struct{}), past: make(chan struct{}), told: make(chan struct{}),
+// newOwnPrompt returns a prompt that is about to be sent to a place.
+func newOwnPrompt(req promptRequest, sent *turn, p place) *ownPrompt {
+	return &ownPrompt{req: req, sent: sent, id: sent.id, at: p}
+}
+
+// attempt returns the turn of a prompt at another place.
+func (o *ownPrompt) attempt() *turn {
+	s := o.sent
+	return &turn{
+		id: s.id, by: s.by, from: s.from, rank: s.rank, content: s.content, operation: s.operation, trace: s.trace,
+		cancel: func(error) {}, done: make(chan struct{}),
 	}
 }
 
-// adds adds a prompt to those of the client that are not answered. It reports whether the prompt is sent later, because
-// earlier ones were sent to a place that is gone, and have to be sent again first.
-func (w *watcher) adds(o *ownTurn) (later bool) {
+// adds adds a prompt to those of the client. It reports whether the prompt is sent later, because earlier ones were sent to a
+// place that is gone, and have to be sent again first.
+func (w *watcher) adds(o *ownPrompt) (later bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, before := range w.own {
-		later = later || before.waitsForPlace()
-	}
+	later = slices.ContainsFunc(w.own, (*ownPrompt).waitsForPlace)
 	w.own = append(w.own, o)
+	o.cancelled = wantsCancelled(o.req)
 	if later {
-		o.sending, o.unsent, o.lost, o.at = false, true, true, nil
+		o.state, o.at = ownUnsent, nil
 		w.resolve()
 	}
 	return later
 }
 
-// accept waits until the turn of a prompt has come and the client was sent everything before it: in version 2 it takes the
-// next end of a turn for this one's. A prompt that was sent before begins with the message of its first try, or has begun.
-func (g *Gateway) accept(ctx context.Context, _ *acp.Turn) error {
-	w, o := ownOf(ctx)
-	done := o.sent.done
-	for {
-		select {
-		case <-o.arrived:
-		case <-done: // perhaps without having begun
-			if o.sent.refused {
-				return unkept(o.sent.err)
-			}
-			if w.comes(o) { // the agent was faster than the client, to which others' turns are still being sent
-				done = nil
-				continue
-			}
-			if err := w.reached(ctx, o.sent.seq, o.arrived); err != nil {
-				return err
-			}
-			return w.interrupts(ctx, o)
-		case <-w.over: // there is no next place
-			return w.ended()
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		return nil
-	}
+// waitsForPlace reports whether the prompt is not known to be queued where the session is now, and will be sent there. The
+// caller holds the watcher's lock.
+func (o *ownPrompt) waitsForPlace() bool {
+	return o.state == ownSending || (o.state == ownUnsent || o.state == ownLost) && !o.cancelled
 }
 
-// isRepeated reports whether a prompt is known to have been sent before, so that its message is not in the log.
-func (w *watcher) isRepeated(o *ownTurn) bool {
+// isUnsent reports whether the place that the prompt was sent to last has not queued it. The caller holds the watcher's lock.
+func (o *ownPrompt) isUnsent() bool {
+	return o.state == ownUnsent || o.state == ownLost && o.runs != nil && o.runs.unqueued.Load()
+}
+
+// hand sends a prompt of the client to a place. An error says that it does not run. If the session moves, the prompt is sent to
+// the next place, which the watcher may have entered already.
+func (w *watcher) hand(ctx context.Context, p place, o *ownPrompt) error {
+	t := o.attempt()
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return o.repeat
-}
-
-// isAside reports whether what is sent with a context is said by the library as the turn of a prompt begins, and is not part of
-// a record: its message is not in the log, and the log may not say at this moment that the turn begins.
-func isAside(ctx context.Context, message bool) bool {
-	w, o := ownOf(ctx)
-	if o == nil {
-		return false
+	if o.cancelled {
+		t.stopped = &stopError{w.who.name()}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return o.repeat && (message || o.aside)
-}
-
-// comes reports whether the log has a prompt whose turn has ended, so that the client is about to be sent it.
-func (w *watcher) comes(o *ownTurn) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !o.begun && o.sent.repeat {
-		o.repeat = true
-	}
-	return o.sent.seq > 0 && !o.repeat
-}
-
-// interrupts keeps other records from the client until the library has sent it the end of a prompt whose turn has ended long
-// ago: in between the client would take the end of another turn for that.
-func (w *watcher) interrupts(ctx context.Context, o *ownTurn) error {
+	w.mu.Unlock()
+	runs, err := p.submit(ctx, t)
+	gone := false
 	select {
-	case <-o.arrived:
-		return nil // or at this moment
+	case <-p.gone():
+		gone = true
 	default:
 	}
-	for {
-		w.mu.Lock()
-		if !w.gap.sending && w.gap.aside == nil {
-			w.gap.aside, o.aside = o, true
-			w.mu.Unlock()
-			break
-		}
-		changed := w.gap.changed.wait()
-		w.mu.Unlock()
-		select {
-		case <-changed:
-		case <-w.over:
-			return w.ended()
-		case <-ctx.Done():
-			return context.Cause(ctx)
+	unsent := isMoving(err) || err != nil && gone
+	w.mu.Lock()
+	begun := o.state != ownSending
+	switch {
+	case unsent && !begun:
+		o.state = ownUnsent
+	case err == nil:
+		o.runs = runs
+		if !begun {
+			o.id, o.state = cmp.Or(runs.id, o.id), ownQueued
+			if gone {
+				o.state = ownLost
+			}
 		}
 	}
-	w.g.work.Go(func() {
-		select {
-		case <-o.told:
-		case <-w.ctx.Done():
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.gap.aside = nil
-		w.gap.changed.give()
-	})
+	cancelled := o.cancelled // meanwhile
+	w.resolve()              // others may have waited for it
+	w.mu.Unlock()
+	switch {
+	case unsent:
+		return nil
+	case err != nil:
+		return err
+	}
+	if cancelled {
+		runs.cancel(&stopError{w.who.name()})
+	}
+	w.queued(o, p.before(runs))
+	w.g.work.Go(func() { w.await(p, o, runs) })
 	return nil
 }
 
-// catchesUp is called with the turn of the first try of a prompt, which has begun. The library begins it, too, once the
-// client was sent everything up to there, unless it has ended by then, or earlier prompts are before it.
-func (w *watcher) catchesUp(o *ownTurn, t *turn) {
-	if w.reached(w.ctx, t.begun, o.arrived) != nil {
-		return
+// await waits for what becomes of a prompt at a place, as far as the log does not tell the client: that its first try has begun
+// or ended before the client sent it again, or that it does not run.
+func (w *watcher) await(p place, o *ownPrompt, runs *turn) {
+	var written <-chan struct{}
+	if runs.id != o.sent.id {
+		written = runs.written
 	}
+	for {
+		select {
+		case <-written:
+			if written = nil; runs.begun > 0 && w.reached(w.ctx, runs.begun, nil) == nil {
+				w.beginsBefore(o)
+			}
+			continue
+		case <-runs.done:
+		case <-w.over:
+			return
+		case <-p.gone():
+			select {
+			case <-runs.done: // before
+			default:
+				return
+			}
+		}
+		break
+	}
+	if end := runs.turnEnd; w.reached(w.ctx, end.seq, nil) == nil {
+		w.tellEnd(o, end, cmp.Or(end.first, runs.id))
+	}
+}
+
+// begins is called with a prompt that the client is about to be sent. It returns the client's own one that this is, which has
+// begun, or nil.
+func (w *watcher) begins(p *records.Prompt) *ownPrompt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !o.over && !o.begun && w.leads(o) {
-		o.first, o.begun, o.aside = t.id, true, true
-		o.arrives()
+	id := acp.MessageID(p.ID)
+	i := slices.IndexFunc(w.own, func(o *ownPrompt) bool {
+		return o.id == id || o.sent.id == id || p.Operation != "" && p.Operation == o.sent.operation && p.By == o.sent.by
+	})
+	if i < 0 || w.own[i].state == ownBegun {
+		return nil
+	}
+	o := w.own[i]
+	o.id, o.state = id, ownBegun
+	if o.cancelled && o.at != w.at { // where that was not known
+		stop, at := w.who.name(), w.at
+		w.g.work.Go(func() { at.cancelRunning(w.now().canceller(), stop, id) })
+	}
+	return o
+}
+
+// beginsBefore is called once the client was sent everything up to where its prompt has begun, which it has sent again.
+func (w *watcher) beginsBefore(o *ownPrompt) {
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	w.mu.Lock()
+	begins := o.state < ownBegun
+	if begins {
+		o.state = ownBegun
+	}
+	w.mu.Unlock()
+	if begins {
+		o.req.Begin(o.id)
 	}
 }
 
-// prompt waits until the agent has handled a prompt that was accepted.
-func (g *Gateway) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
-	w, o := ownOf(ctx)
-	defer w.answered(o)
-	close(o.started)
-	if w.isRepeated(o) {
-		defer func() { // it may have ended long ago, while another turn runs
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.repeated = true
-		}()
+// ends is called with the end of a turn that the client is about to be sent. It returns the client's own prompt, which is over
+// from then on, and what state it was in; or nil.
+func (w *watcher) ends(id acp.MessageID) (*ownPrompt, ownState) {
+	w.mu.Lock()
+	i := slices.IndexFunc(w.own, func(o *ownPrompt) bool { return o.id == id || o.sent.id == id })
+	if i < 0 {
+		w.mu.Unlock()
+		return nil, 0
 	}
-	select {
-	case <-o.turn.done:
-	case <-w.over:
-	case <-ctx.Done():
-		if !w.cancels(o, context.Cause(ctx)) {
-			return "", context.Cause(ctx)
+	o := w.own[i]
+	w.mu.Unlock()
+	return o, w.passes(o)
+}
+
+// passes removes a prompt that ends for the client, and returns what state it was in.
+func (w *watcher) passes(o *ownPrompt) (was ownState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was, o.state = o.state, ownOver
+	w.own = slices.DeleteFunc(w.own, func(other *ownPrompt) bool { return other == o })
+	w.resolve() // the next one may have waited for it
+	return was
+}
+
+// sendPrompt sends the client a prompt, and that its turn runs.
+func (w *watcher) sendPrompt(p *records.Prompt) error {
+	o, own := w.begins(p), false
+	if o != nil {
+		if own = p.ID == string(o.sent.id); own { // otherwise its message says so
+			w.notify(w.ctx, MethodBegun, Begun{acp.SessionID(w.id), o.sent.id, o.sent.operation})
 		}
-		select {
-		case <-o.turn.done:
-		case <-w.over:
+		o.req.Begin(acp.MessageID(p.ID))
+	}
+	message := p.Message(w.who.User)
+	if own {
+		message.Meta = nil // the client knows who says that
+	}
+	if !own || w.session.Conn().Version() > 1 {
+		if err := w.session.Send(message); err != nil {
+			return err
 		}
 	}
-	select {
-	case <-o.turn.done:
-	default:
-		return "", w.ended()
-	}
-	_ = w.reached(w.ctx, o.turn.seq, o.past)
-	t.SetAnswerMeta(o.turn.meta)
-	return o.turn.stop, unkept(o.turn.err)
+	return w.session.Send(&w.pos.running)
 }
 
-// hasStarted reports whether the library has begun the turn.
-func (o *ownTurn) hasStarted() bool {
-	select {
-	case <-o.started:
-		return true
-	default:
-		return false
+// sendEnd sends the client the end of a turn.
+func (w *watcher) sendEnd(end *records.End, r *engine.Record) error {
+	o, was := w.ends(acp.MessageID(end.Prompt))
+	if o == nil {
+		return sendEnd(w.session, end, r)
+	}
+	if was != ownBegun {
+		o.req.Begin(acp.MessageID(end.Prompt))
+	}
+	outcome := outcomeOfEnd(end, r.Seq)
+	if len(outcome.meta) == 0 {
+		outcome.meta = positionMeta(r.Seq, markOf(r), 0)
+	}
+	o.req.End(w.answer(&outcome))
+	if w.session.Conn().Version() == 1 {
+		return nil // the answer says it
+	}
+	return sendEnd(w.session, end, r)
+}
+
+// answer returns an end as the client is answered.
+func (w *watcher) answer(end *turnEnd) acp.TurnEnd {
+	err := w.g.outage(w.ctx, unkept(end.err))
+	w.g.notesRefusal(err)
+	return acp.TurnEnd{Stop: end.stop, Err: err, Meta: end.meta}
+}
+
+// tellEnd tells the client, between two records, how a prompt has ended of which it is not sent that with the log: it did not
+// run, or it has ended before the client sent it again. id is what the log calls it.
+func (w *watcher) tellEnd(o *ownPrompt, end turnEnd, id acp.MessageID) {
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	was := w.passes(o)
+	if was == ownOver {
+		return
+	}
+	ran := was == ownBegun || end.seq > 0 && !end.refused
+	if ran && was != ownBegun {
+		o.req.Begin(id)
+	}
+	said := w.answer(&end)
+	o.req.End(said)
+	if !ran || w.session.Conn().Version() == 1 {
+		return
+	}
+	idle := (&records.End{Prompt: string(id), Stop: end.stop, By: end.by, Meta: end.meta}).Update()
+	if said.Err != nil {
+		idle.StopReason, idle.Error = acp.StopError, updateError(said.Err)
+	}
+	if was == ownBegun {
+		w.running = false // whatever the log says later
+	} else if !w.running {
+		_ = w.session.Send(&acp.RunningStateUpdate{}) // like what follows, it fails if the client has left
+	}
+	_ = w.session.Send(idle)
+	if w.running {
+		_ = w.session.Send(&acp.RunningStateUpdate{}) // the turn of another prompt does
 	}
 }
 
-// cancels cancels a prompt of the client, if that wants it: it has cancelled the session's prompts, or this one. It
-// reports whether it does; the client may have left, or closed the session, instead.
-func (w *watcher) cancels(o *ownTurn, cause error) bool {
-	if !wantsCancelled(cause) {
-		return false
+// updateError returns an error as an update has it.
+func updateError(err error) *acpv2.Error {
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return &acpv2.Error{Code: acpv2.ErrorCode(said.Code), Message: said.Message, Data: said.Data}
+	}
+	return &acpv2.Error{Code: jsonrpc.CodeInternalError, Message: reasonOf(err)}
+}
+
+// tellEnds answers what the client has asked for and will not be sent: nothing more is.
+func (w *watcher) tellEnds() {
+	w.mu.Lock()
+	own := slices.Clone(w.own)
+	w.mu.Unlock()
+	for _, o := range own {
+		w.tellEnd(o, turnEnd{err: w.ended()}, o.sent.id)
+	}
+}
+
+// cancels is called when the context of a prompt is done. The client may have cancelled it, or the session's prompts; or it has
+// left or closed the session, which ends no turn.
+func (w *watcher) cancels(o *ownPrompt) {
+	if !wantsCancelled(o.req) {
+		return
 	}
 	// What the client has cancelled with it, and waits for its end, must not run then.
-	var behind []*ownTurn
+	var behind []*ownPrompt
 	w.mu.Lock()
 	if i := slices.Index(w.own, o); i >= 0 {
 		behind = slices.Clone(w.own[i+1:])
 	}
 	w.mu.Unlock()
 	for _, later := range slices.Backward(behind) {
-		if wantsCancelled(context.Cause(later.ctx)) {
+		if wantsCancelled(later.req) {
 			w.cancelOwn(later)
 		}
 	}
 	w.cancelOwn(o)
-	return true
 }
 
-// wantsCancelled reports whether the client has cancelled a prompt, by the reason why its context is done, if it is.
-func wantsCancelled(cause error) bool {
+// wantsCancelled reports whether the client has cancelled a prompt.
+func wantsCancelled(req promptRequest) bool {
+	cause := context.Cause(req.Context())
 	return !errors.Is(cause, acp.ErrSessionClosed) && (errors.Is(cause, acp.ErrCancelled) || errors.Is(cause, jsonrpc.ErrRequestCancelled))
 }
 
 // cancelOwn cancels a prompt of the client.
-func (w *watcher) cancelOwn(o *ownTurn) {
+func (w *watcher) cancelOwn(o *ownPrompt) {
 	w.mu.Lock()
 	o.cancelled = true
-	lost, again, sending := o.lost && !o.isUnsent(), o.again, o.sending
-	w.mu.Unlock()
-	if sending {
-		return // to be cancelled by hand, which knows then what runs
+	runs, id := o.runs, o.id
+	lost := o.state == ownLost
+	if o.state == ownBegun && o.at != nil {
+		select {
+		case <-o.at.gone():
+			lost = true
+		default:
+		}
 	}
+	w.resolve() // it may be over
+	w.mu.Unlock()
 	stop := &stopError{w.who.name()}
-	o.turn.cancel(stop)
-	if again != nil {
-		again.cancel(stop)
+	if runs != nil { // otherwise hand cancels it, which knows then what runs
+		runs.cancel(stop)
 	}
 	if lost { // it runs elsewhere, if at all
-		id := o.id
-		if o.turn.id != "" {
-			id = o.turn.id
-		}
 		w.place().cancelRunning(w.now().canceller(), stop.by, id)
 	}
 }
@@ -399,73 +437,3 @@ func (g *Gateway) cancel(ctx context.Context, as *acp.AgentSession) {
 		g.refused(ctx, w.now(), acpv2.NotificationSessionCancel.Name, w.id, w.now().errRole("cancel turns"))
 	}
 }
-
-// answered is called when a prompt of the client has an answer.
-func (w *watcher) answered(o *ownTurn) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.own = slices.DeleteFunc(w.own, func(other *ownTurn) bool { return other == o })
-	w.resolve() // the next one may have waited for it
-}
-
-// arrives is called when the client was sent everything before the prompt, or a first try of it.
-func (o *ownTurn) arrives() { o.arriving.Do(func() { close(o.arrived) }) }
-
-// passes is called when the client was sent everything up to the end of the turn.
-func (o *ownTurn) passes() { o.passing.Do(func() { close(o.past) }) }
-
-// tell is called when the end of the turn is on its way to the client.
-func (o *ownTurn) tell() { o.telling.Do(func() { close(o.told) }) }
-
-// told is called when the client is sent that the session is idle, which in version 2 is how it learns of the end of its
-// turn.
-func (w *watcher) told() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, o := range w.own {
-		if o.begun && o.hasStarted() {
-			o.tell()
-		}
-	}
-	if w.repeated {
-		w.repeated = false
-		w.restate.Store(true)
-	}
-	for _, o := range []*ownTurn{w.ending, w.gap.aside} {
-		if o != nil && o.hasStarted() { // otherwise it was the end of another one
-			o.tell()
-		}
-	}
-}
-
-// stopper returns who has stopped the turn of the client whose end it is about to be sent.
-func (w *watcher) stopper() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ending == nil {
-		return ""
-	}
-	return w.ending.end.by
-}
-
-// finish waits until the end of a turn of the client itself is on its way: what follows it in the log must not overtake
-// it.
-func (w *watcher) finish(ctx, here context.Context, o *ownTurn) {
-	select {
-	case <-o.told:
-	case <-ctx.Done():
-	case <-here.Done():
-		w.settle(o, o.end) // whoever ran the turn may not be able to say so any more
-		select {
-		case <-o.told:
-		case <-ctx.Done():
-		}
-	}
-	w.mu.Lock()
-	w.ending = nil
-	w.mu.Unlock()
-}
-
-// leads reports whether a prompt is the first of those of the client that are not answered, so that the library starts its
-// turn as soon as it may. The caller holds w.mu.
-func (w *watcher) leads(o *ownTurn) bool { return len(w.own) > 0 && w.own[0] == o }

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,7 +15,6 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -235,15 +233,10 @@ func TestRepeatedMeanwhile(t *testing.T) {
 	if err := c.conn.Conn().Call(t.Context(), "session/prompt", json.RawMessage(params), nil); err != nil {
 		t.Fatal(err)
 	}
-	for { // until the library has ended the turn that it made of it
-		if _, running := s.State().(*acp.RunningStateUpdate); !running {
-			break
-		}
-		runtime.Gosched()
-	}
+	c.seen.until(t, "end: end_turn") // its own, once more
 	close(goOn)
 	c.seen.until(t, "agent: wait")
-	if _, ok := s.State().(*acp.RunningStateUpdate); !ok {
+	if _, idle := s.State().(*acp.IdleStateUpdate); idle {
 		t.Errorf("%T while a turn runs", s.State())
 	}
 	for _, u := range wire.updates(t, 0) { // or a client that resumes there lacks a part of the record
@@ -318,199 +311,4 @@ func TestCloseLeaves(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	})
-}
-
-// nowhereElse is a place that nothing is asked of.
-type nowhereElse struct{ place }
-
-func (nowhereElse) gone() <-chan struct{} { return nil }
-
-// An ownScene is a client that has sent a prompt, and was sent five records.
-type ownScene struct {
-	g   *Gateway
-	w   *watcher
-	o   *ownTurn
-	try *turn // the first one, if it was sent before
-	ctx context.Context
-}
-
-func newOwnScene(t *testing.T) *ownScene {
-	t.Helper()
-	s := &ownScene{
-		g: new(Gateway), ctx: t.Context(),
-		try: &turn{id: "first", beginning: beginning{written: make(chan struct{})}, done: make(chan struct{})},
-	}
-	s.w = &watcher{g: s.g, ctx: t.Context(), over: make(chan struct{}), sent: 5, pos: new(position)}
-	s.o = newOwnTurn(t.Context(), &turn{id: "own", by: "ann", operation: "op", done: make(chan struct{})}, nil)
-	s.w.own = []*ownTurn{s.o}
-	return s
-}
-
-// accept returns what the prompt is answered.
-func (s *ownScene) accept(ctx context.Context) <-chan error {
-	slot := new(promptSlot)
-	slot.occupy(s.w, s.o)
-	accepted := make(chan error, 1)
-	go func() { accepted <- s.g.accept(context.WithValue(ctx, promptSlotKey{}, slot), nil) }()
-	return accepted
-}
-
-// repeats has the first try be one that waits, runs or has ended here.
-func (s *ownScene) repeats() {
-	s.o.turn, s.o.repeat, s.o.first = s.try, true, s.try.id
-	s.g.work.Go(func() { s.w.await(nowhereElse{}, s.o, s.try) })
-}
-
-// begins has the first try begin in a record.
-func (s *ownScene) begins(seq uint64) {
-	s.try.begun = seq
-	close(s.try.written)
-}
-
-// sends has the client be sent everything up to a record.
-func (s *ownScene) sends(seq uint64) {
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
-	s.w.sent = seq
-	s.w.advanced.give()
-}
-
-// TestAcceptWaits: a client is not told that its turn begins before it was sent what comes before the prompt in the log, even
-// if the turn has ended by then; a turn that is not in the log is not waited for. A prompt that was sent before begins with
-// its first try, whether that waits, runs or has ended, here or at another node.
-func TestAcceptWaits(t *testing.T) {
-	first := &records.Prompt{ID: "first", Operation: "op", By: "ann"}
-	for _, tt := range []struct {
-		name    string
-		before  func(s *ownScene)
-		then    func(s *ownScene) // nil if the prompt is accepted at once
-		repeats bool
-	}{
-		{"ended", func(s *ownScene) { s.o.sent.settle(turnEnd{seq: 7}) }, func(s *ownScene) { s.o.arrives() }, false},
-		{"ended without a record", func(s *ownScene) { s.o.sent.settle(turnEnd{}) }, nil, false},
-		{"first try waits", func(s *ownScene) { s.repeats() }, func(s *ownScene) { s.begins(3) }, true},
-		{"first try runs", func(s *ownScene) { s.repeats(); s.begins(7) }, func(s *ownScene) { s.sends(7) }, true},
-		{"first try has run", func(s *ownScene) { s.repeats(); s.begins(3) }, nil, true},
-		{"first try does not begin", func(s *ownScene) { s.repeats(); s.begins(0) }, func(s *ownScene) { s.try.settle(turnEnd{}) }, true},
-		{"first try has ended", func(s *ownScene) { s.repeats(); s.try.settle(turnEnd{seq: 7}) }, func(s *ownScene) { s.sends(7) }, true},
-		{"first try has ended, and its end was sent", func(s *ownScene) {
-			s.o.over = true
-			s.repeats()
-			s.begins(3)
-		}, func(s *ownScene) { s.try.settle(turnEnd{seq: 4}) }, true},
-		{"first try begins elsewhere", func(*ownScene) {}, func(s *ownScene) {
-			if o, begins := s.w.first(first); o != s.o || !begins {
-				t.Errorf("%v, %t", o, begins)
-			}
-			go func() { s.w.arrive(s.o, "first") }()
-		}, true},
-		{"first try has ended elsewhere", func(s *ownScene) { s.o.sent.settle(turnEnd{seq: 7, repeat: true}) }, func(s *ownScene) { s.sends(7) }, true},
-		{"sent again to another place", func(s *ownScene) { s.o.again = s.try; s.o.sent.settle(turnEnd{seq: 7}) }, func(s *ownScene) { s.o.arrives() }, false},
-		{"sent again to where the first try runs", func(s *ownScene) {
-			s.o.lost, s.o.again = true, s.try
-			s.w.g.work.Go(func() { s.w.await(nowhereElse{}, s.o, s.try) })
-		}, func(s *ownScene) { s.o.repeat = true; s.begins(3) }, true},
-		{"first try waited, and its place is lost", func(s *ownScene) { s.o.repeat = true }, func(s *ownScene) {
-			go func() { s.w.arrive(s.o, "own") }()
-		}, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newOwnScene(t)
-				tt.before(s)
-				accepted := s.accept(t.Context())
-				synctest.Wait()
-				if early := len(accepted) > 0; early != (tt.then == nil) {
-					t.Errorf("accepted %t", early)
-				}
-				if tt.then != nil {
-					for _, other := range []records.Prompt{{ID: "another", Operation: "op", By: "bob"}, {ID: "another", By: "ann"}} {
-						if o, _ := s.w.first(&other); o != nil {
-							t.Errorf("%+v is the first try", other)
-						}
-					}
-					tt.then(s)
-				}
-				if err := <-accepted; err != nil {
-					t.Error(err)
-				}
-				if got := s.w.isRepeated(s.o); got != tt.repeats {
-					t.Errorf("repeated: %t", got)
-				}
-				close(s.o.started)
-				s.o.tell()
-				s.try.settle(turnEnd{})
-				s.g.work.Wait()
-			})
-		})
-	}
-}
-
-// TestAcceptInterrupts: a prompt whose turn ended long ago is begun and ended between two records.
-func TestAcceptInterrupts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newOwnScene(t)
-		s.repeats()
-		s.try.settle(turnEnd{seq: 4})
-		s.w.beginSending(t.Context())
-		accepted := s.accept(t.Context())
-		synctest.Wait()
-		if len(accepted) > 0 {
-			t.Error("accepted in the middle of a record")
-		}
-		s.w.mu.Lock()
-		s.w.endSending()
-		s.w.mu.Unlock()
-		if err := <-accepted; err != nil {
-			t.Error(err)
-		}
-		sent := make(chan struct{})
-		go func() {
-			s.w.beginSending(t.Context())
-			close(sent)
-		}()
-		s.w.told() // of another turn, before
-		synctest.Wait()
-		select {
-		case <-sent:
-			t.Error("a record is sent before the end")
-		default:
-		}
-		close(s.o.started)
-		s.w.answered(s.o)
-		s.w.told()
-		<-sent
-		s.g.work.Wait()
-	})
-}
-
-// TestAcceptEnds: a prompt whose first try the client has not reached is not waited for if the client cancels it, or if
-// nothing more is sent.
-func TestAcceptEnds(t *testing.T) {
-	for _, records := range []bool{false, true} { // it waits for a record, or for the end of one
-		for _, cancelled := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				s := newOwnScene(t)
-				s.o.sent.settle(turnEnd{seq: 7, repeat: true})
-				if records {
-					s.sends(7)
-					s.w.beginSending(t.Context())
-				}
-				ctx, cancel := context.WithCancelCause(t.Context())
-				defer cancel(nil)
-				accepted := s.accept(ctx)
-				synctest.Wait()
-				want := ErrClosed
-				if cancelled {
-					want = acp.ErrCancelled
-					cancel(want)
-				} else {
-					close(s.w.over)
-				}
-				if err := <-accepted; !errors.Is(err, want) {
-					t.Error(err)
-				}
-			})
-		}
-	}
 }

@@ -169,14 +169,6 @@ func (w *watcher) moveOnce(ctx context.Context) error {
 	return nil
 }
 
-// settle ends the waiting for a prompt of the client.
-func (w *watcher) settle(o *ownTurn, end turnEnd) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	o.sent.settle(end)
-	o.turn.settle(end)
-}
-
 // outcomeUnknown is the answer to a prompt of which it is not known what became.
 func outcomeUnknown() error {
 	return &jsonrpc.Failure{Message: "the prompt was sent before, and " + jsonrpc.ErrOutcomeUnknown.Error(), Reason: "outcome_unknown"}
@@ -186,10 +178,10 @@ func outcomeUnknown() error {
 type turnEnd struct {
 	stop    acp.StopReason
 	err     error
-	refused bool   // it has not begun, and err says why
-	seq     uint64 // of its last record
-	repeat  bool   // it is that of an earlier try of the prompt
-	by      string // who has stopped it, as others see it
+	refused bool          // it has not begun: err says why, or it was cancelled
+	seq     uint64        // of its last record
+	first   acp.MessageID // what the log calls it, if another node knows that it was sent before
+	by      string        // who has stopped it, as others see it
 	meta    json.RawMessage
 }
 

@@ -13,8 +13,6 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
-	"github.com/goacp/acp/cmd/acp/internal/history"
-	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -34,11 +32,9 @@ type position struct {
 	part    int // updates of the record after cursor that were sent
 	skip    int // of those of the record skipOf not to send, since the client has them
 	skipOf  uint64
-	hidden  int           // how often the session is being replayed, by which positions make no sense
-	recalls bool          // what is sent is what the client has
-	waiting bool          // the library begins a turn where the log says so, perhaps behind the end of another one
-	stopper func() string // who has stopped the turn of the client that ends; nil for nothing
-	ends    func()        // called when the client is sent that the session is idle; nil for nothing
+	hidden  int                    // how often the session is being replayed, by which positions make no sense
+	recalls bool                   // what is sent is what the client has
+	running acp.RunningStateUpdate // of the records; others are no part of one
 
 	children children
 }
@@ -102,17 +98,6 @@ func (p *position) past(r *engine.Record) {
 	p.known, p.sending, p.part, p.skip, p.update = true, false, 0, 0, nil
 }
 
-// wait is called while the library begins a turn; done is called when it has.
-func (p *position) wait() (done func()) {
-	set := func(waiting bool) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.waiting = waiting
-	}
-	set(true)
-	return func() { set(false) }
-}
-
 // says is called between at and past with the update that the record is, if it is one.
 func (p *position) says(d *decoded) {
 	p.mu.Lock()
@@ -133,8 +118,8 @@ const maxMark = 8
 func markOf(r *engine.Record) string { return hex.EncodeToString(r.Hash[:maxMark/2]) }
 
 // next returns what the next update says of where the client is, the update of the record that is being sent, if any, or
-// that the next update is not to be sent. aside is one that is not part of the record, and idle the end of a turn.
-func (p *position) next(aside, idle bool) (at spot, d *decoded, skip bool) {
+// that the next update is not to be sent. state is that update, if it says one.
+func (p *position) next(state acp.StateUpdate) (at spot, d *decoded, skip bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.recalls {
@@ -143,7 +128,7 @@ func (p *position) next(aside, idle bool) (at spot, d *decoded, skip bool) {
 	if p.hidden > 0 || !p.known {
 		return spot{}, nil, false
 	}
-	if aside || idle && p.waiting {
+	if p.isAside(state) {
 		return spot{true, p.cursor, p.mark, p.part}, nil, false
 	}
 	if p.sending {
@@ -152,6 +137,21 @@ func (p *position) next(aside, idle bool) (at spot, d *decoded, skip bool) {
 		}
 	}
 	return spot{true, p.cursor, p.mark, p.part}, p.update, false
+}
+
+// isAside reports whether a state is no part of a record: the library says by itself that the client is waited for, and that it is
+// not any more. The caller holds mu.
+func (p *position) isAside(state acp.StateUpdate) bool {
+	switch state := state.(type) {
+	case *acp.RequiresActionStateUpdate:
+	case *acp.RunningStateUpdate:
+		if state == &p.running {
+			return false
+		}
+	default:
+		return false
+	}
+	return p.update == nil || p.update.update != acp.SessionUpdate(state)
 }
 
 // positionMeta returns a position as _meta has it.
@@ -169,42 +169,18 @@ func positionMeta(cursor uint64, mark string, part int) json.RawMessage {
 	return append(b, "}}"...)
 }
 
-// stopped returns the end of a turn of the client with who has stopped it; that of another one says so already.
-func (p *position) stopped(u *acp.IdleStateUpdate) *acp.IdleStateUpdate {
-	p.mu.Lock()
-	stopper := p.stopper
-	p.mu.Unlock()
-	if stopper == nil || u.StopReason != acp.StopCancelled || len(u.Meta) > 0 {
-		return u
-	}
-	by := stopper()
-	if by == "" {
-		return u
-	}
-	said := *u
-	said.Meta = ownmeta.Of(history.End{By: by})
-	return &said
-}
-
 // tellPositions adds to each update where in the session it is.
 func (g *Gateway) tellPositions(next jsonrpc.Handler) jsonrpc.Handler {
 	return func(ctx context.Context, r *jsonrpc.Request) (any, error) {
 		var key positionKey
 		var meta *json.RawMessage
-		idle, aside := false, false
+		var state acp.StateUpdate
 		switch n := r.Params.(type) {
 		case *acpv1.SessionNotification:
 			key.session, meta = acp.SessionID(n.SessionID), &n.Meta
 		case *acpv2.UpdateSessionNotification:
 			key.session, meta = n.SessionID, &n.Meta
-			switch n.Update.(type) {
-			case *acp.IdleStateUpdate:
-				idle = true
-			case *acp.UserMessage:
-				aside = isAside(ctx, true)
-			case *acp.RunningStateUpdate:
-				aside = isAside(ctx, false)
-			}
+			state, _ = n.Update.(acp.StateUpdate)
 		default:
 			return next(ctx, r)
 		}
@@ -214,10 +190,7 @@ func (g *Gateway) tellPositions(next jsonrpc.Handler) jsonrpc.Handler {
 			return next(ctx, r)
 		}
 		p := there.(*position)
-		if n, ok := r.Params.(*acpv2.UpdateSessionNotification); ok && idle {
-			n.Update = p.stopped(n.Update.(*acp.IdleStateUpdate))
-		}
-		at, said, skip := p.next(aside, idle)
+		at, said, skip := p.next(state)
 		if skip {
 			return nil, nil
 		}
@@ -232,16 +205,7 @@ func (g *Gateway) tellPositions(next jsonrpc.Handler) jsonrpc.Handler {
 				*meta = at.meta()
 			}
 		}
-		res, err := next(ctx, r)
-		if idle {
-			p.mu.Lock()
-			ends := p.ends
-			p.mu.Unlock()
-			if ends != nil {
-				ends()
-			}
-		}
-		return res, err
+		return next(ctx, r)
 	}
 }
 

@@ -301,13 +301,8 @@ func decidedIn(id string, r *records.Decided) *Decided {
 }
 
 // queued tells the client that its prompt is kept.
-func (w *watcher) queued(o *ownTurn, before int) {
+func (w *watcher) queued(o *ownPrompt, before int) {
 	w.notify(w.ctx, MethodQueued, Queued{acp.SessionID(w.id), before, o.sent.operation})
-}
-
-// begins tells the client that its prompt begins.
-func (w *watcher) begins(o *ownTurn) {
-	w.notify(w.ctx, MethodBegun, Begun{acp.SessionID(w.id), o.id, o.sent.operation})
 }
 
 // waiting returns how many questions of a session wait for an answer, as far as this node knows.

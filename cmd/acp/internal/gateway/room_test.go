@@ -92,15 +92,21 @@ func TestRoom(t *testing.T) {
 		for range 3 {
 			all = append(all, c.new(t))
 		}
-		say(t, all[0], "one")
+		finish := func(s *acp.ClientSession, text string) {
+			t.Helper()
+			say(t, s, text)
+			r.finishes(s.ID())
+		}
+		finish(all[0], "one")
 		running("012")
 		all = append(all, c.new(t)) // stops 1
 		running("023")
-		say(t, all[1], "two") // stops 2
+		finish(all[1], "two") // stops 2
 		running("013")
 		if text, _, err := all[2].Prompt(t.Context(), acp.Text("three")).Text(); err != nil || !strings.HasSuffix(text, "three") { // stops 0
 			t.Error(text, err)
 		}
+		r.finishes(all[2].ID())
 		running("123")
 
 		left := r.connect(version)
@@ -112,7 +118,7 @@ func TestRoom(t *testing.T) {
 			n = len(gs.watchers)
 			gs.mu.Unlock()
 		}
-		say(t, all[0], "four")
+		finish(all[0], "four")
 		running("012")
 		if r.hasAgent(other.ID()) {
 			t.Error("the agent that nobody watches runs still")

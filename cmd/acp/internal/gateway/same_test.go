@@ -432,8 +432,8 @@ func watch(t *testing.T, p *play) *audience {
 	return a
 }
 
-// checkStates fails unless clients of version 2 that were there have seen each turn begin and end, once. What an agent says of
-// its state is not passed on: a turn ends when the log has its end.
+// checkStates fails unless clients of version 2 that were there have seen each turn begin and end, once, and in between only that
+// they are waited for. What an agent says of its state is not passed on: a turn ends when the log has its end.
 func (a *audience) checkStates(t *testing.T, all []scene) {
 	t.Helper()
 	want := []string{"*acpv2.RunningStateUpdate", "*acpv2.IdleStateUpdate"}
@@ -441,7 +441,14 @@ func (a *audience) checkStates(t *testing.T, all []scene) {
 		v := a.views["live, version 2 over "+over]
 		for _, s := range all[:len(all)-1] { // when the last one ends is not waited for
 			v.mu.Lock()
-			got := v.states[s.name]
+			var got []string
+			for _, state := range v.states[s.name] {
+				if waits := state == "*acpv2.RequiresActionStateUpdate"; waits && len(v.asked[s.name]) == 0 {
+					t.Errorf("%s, over %s: nothing was asked", s.name, over)
+				} else if !waits && (len(got) == 0 || got[len(got)-1] != state) {
+					got = append(got, state)
+				}
+			}
 			v.mu.Unlock()
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("states in %s, over %s: %s", s.name, over, diff)

@@ -402,6 +402,7 @@ type turn struct {
 	operation string
 	trace     acp.Trace   // of the client's request
 	unqueued  atomic.Bool // its node did not queue it, or gave it back before it began
+	stopped   error       // why it was cancelled before it was queued, if it was
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -448,6 +449,9 @@ func (s *session) enqueue(t *turn) error {
 		return err
 	}
 	s.queue = append(s.queue, t)
+	if t.stopped != nil {
+		t.cancel(t.stopped)
+	}
 	ctx := t.ctx // runTurn gives the turn another one, which is done when this one is
 	context.AfterFunc(ctx, func() { s.drop(ctx, t) })
 	s.touch()
@@ -512,7 +516,7 @@ func (s *session) runTurn(t *turn) turnEnd {
 		if s.closes(t) { // the next owner runs it, or whoever sends it again
 			return turnEnd{err: errGone, refused: true}
 		}
-		return turnEnd{stop: acp.StopCancelled}
+		return turnEnd{stop: acp.StopCancelled, refused: true}
 	}
 	o := s.observe(t)
 	end, err := s.runPrompt(t, o.ctx)

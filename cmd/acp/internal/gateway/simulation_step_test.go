@@ -88,8 +88,8 @@ func (c *simClient) waits() bool {
 	}
 	if err != nil {
 		c.w.note("%sfails: %v", p.text, err)
-	} else if p.ran = res.StopReason != acp.StopCancelled; !p.ran {
-		c.w.note("%swas cancelled", p.text)
+	} else if p.stop = res.StopReason; p.stop != acp.StopEndTurn {
+		c.w.note("%shas ended: %s", p.text, p.stop)
 	}
 	p.ended = true
 	c.prompt = nil
@@ -226,7 +226,6 @@ func (w *world) back(c *simClient) {
 		return
 	}
 	if w.enter(c, w.random.IntN(4) == 0) && c.waits() {
-		c.again = true
 		c.send(c.prompt)
 	}
 }

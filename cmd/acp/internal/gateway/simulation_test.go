@@ -333,8 +333,8 @@ func (h *simHold) Stop(ctx context.Context) error {
 type simPrompt struct {
 	text  string
 	reply *acp.Reply
-	ended bool // its client has learned how its turn has ended
-	ran   bool // and knows that it has run
+	ended bool           // its client has learned how its turn has ended
+	stop  acp.StopReason // then: how, unless that has failed
 }
 
 // A simClient is a client, and what it knows of the session.
@@ -347,7 +347,6 @@ type simClient struct {
 	view    *simView
 	served  sync.WaitGroup
 	prompt  *simPrompt // nil if it has none that has not ended
-	again   bool       // it has sent a prompt again
 
 	mu    sync.Mutex
 	asked []*simAsk

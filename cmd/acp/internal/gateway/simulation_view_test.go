@@ -16,6 +16,8 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/transcript"
 )
@@ -26,10 +28,13 @@ type simView struct {
 	mu      sync.Mutex
 	at      string // its position
 	said    *transcript.Conversation
+	stops   map[string]acp.StopReason // by turns that have ended
 }
 
 func newSimView(version int) *simView {
-	return &simView{version: version, said: transcript.New(transcript.Config{})}
+	v := &simView{version: version}
+	v.clear()
+	return v
 }
 
 func (v *simView) position() string {
@@ -41,7 +46,7 @@ func (v *simView) position() string {
 func (v *simView) clear() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.at, v.said = "", transcript.New(transcript.Config{})
+	v.at, v.said, v.stops = "", transcript.New(transcript.Config{}), map[string]acp.StopReason{}
 }
 
 func (v *simView) update(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
@@ -67,16 +72,19 @@ func (v *simView) update(_ context.Context, _ *acp.ClientSession, u *acp.Update)
 	}
 	v.said.Apply(u.V2.Update)
 	if idle, ok := u.V2.Update.(*acp.IdleStateUpdate); ok && idle.StopReason != "" {
-		v.said.TurnEnded(&transcript.TurnEnd{StopReason: idle.StopReason})
+		var end history.End
+		ownmeta.Read(idle.Meta, &end)
+		if v.stops[end.Turn] == "" { // otherwise the client has sent its prompt again, and is told once more
+			v.said.TurnEnded(&transcript.TurnEnd{StopReason: idle.StopReason, Who: end.Turn})
+		}
+		v.stops[end.Turn] = idle.StopReason
 	}
 }
 
 var simName = regexp.MustCompile(`[pas][0-9]+ `)
 
-// lines returns what is known, a line for each thing. What version 1 does not show is left out if less is set. So is that a
-// turn begins once more for a client that has sent its prompt again, with a message that is not among the prompts of the log,
-// and that it ends once more.
-func (v *simView) lines(less bool, prompts map[string]string) (all []string) {
+// lines returns what is known, a line for each thing. What version 1 does not show is left out if less is set.
+func (v *simView) lines(less bool) (all []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	add := func(kind, text string) {
@@ -86,27 +94,15 @@ func (v *simView) lines(less bool, prompts map[string]string) (all []string) {
 			all = append(all, kind+" "+text)
 		}
 	}
-	began := map[string]bool{} // what the log has prompts of
-	for _, text := range prompts {
-		began[text] = true
-	}
-	ended := map[string]bool{} // turns by their prompts
-	turn, other := "", ""      // the one that the client is in, and that which goes on meanwhile
 	for e := range v.said.Snapshot().Entries() {
 		switch e := e.(type) {
 		case *transcript.Message:
 			text := strings.Join(simName.FindAllString(e.Text(), -1), "")
 			switch {
-			case e.Role == transcript.RoleUser && prompts[string(e.ID)] != "":
-				if turn = text; !less {
+			case e.Role == transcript.RoleUser:
+				if !less && text != "" {
 					add("user", text)
 				}
-			case e.Role == transcript.RoleUser && strings.HasPrefix(text, "s"):
-				if !less {
-					add("user", text)
-				}
-			case e.Role == transcript.RoleUser && text != "":
-				turn, other = text, turn
 			case text == "":
 			case e.Role == transcript.RoleAgent:
 				add("agent", text)
@@ -120,12 +116,8 @@ func (v *simView) lines(less bool, prompts map[string]string) (all []string) {
 			}
 			add("call", e.Title+string(status))
 		case *transcript.TurnEnd:
-			if ended[turn] || !began[turn] {
-				turn = other
-				continue
-			}
-			if ended[turn] = true; !less {
-				add("end", string(e.StopReason))
+			if !less {
+				add("end", string(v.stops[e.Who]))
 			}
 		}
 	}
@@ -142,41 +134,15 @@ func (w *world) compare() {
 		w.enter(c, true)
 	}
 	synctest.Wait()
-	prompts := w.compareLog()
+	w.compareLog()
 	for i, c := range w.all {
-		got := c.view.lines(c.version == 1, prompts)
-		want := w.forgives(late[2].view.lines(c.version == 1, prompts), got)
-		if c.again { // the end of a turn that has begun once more may come in the next one
-			isEnd := func(line string) bool { return strings.HasPrefix(line, "end ") }
-			want, got = slices.DeleteFunc(want, isEnd), slices.DeleteFunc(got, isEnd)
-		}
+		got, want := c.view.lines(c.version == 1), late[2].view.lines(c.version == 1)
 		if diff := cmp.Diff(want, got); diff != "" {
 			w.t.Errorf("client %d of version %d knows something else than a client that comes now:\n%s", i, c.version, diff)
 		}
 	}
-	w.compareTurns(late[2].view.lines(false, prompts))
+	w.compareTurns(late[2].view.lines(false))
 	w.steer.Wait()
-}
-
-// forgives returns what a client has to know, but for what it is told of a prompt that it cancels as the turn begins or ends:
-// then that it has never run (S42), or was cancelled (S40), whatever has become of it by then.
-func (w *world) forgives(want, got []string) []string {
-	if !w.cancelled {
-		return want
-	}
-	want = slices.Clone(want)
-	for i := 0; i < len(want); i++ {
-		same := i < len(got) && got[i] == want[i]
-		switch {
-		case same:
-		case i < len(got) && got[i] == "end cancelled" && strings.HasPrefix(want[i], "end "):
-			want[i] = got[i]
-		case i+1 < len(want) && strings.HasPrefix(want[i], "user p") && want[i+1] == "end cancelled" && !slices.Contains(got, want[i]):
-			want = slices.Delete(want, i, i+2)
-			i--
-		}
-	}
-	return want
 }
 
 // calls notes that a tool is called, and status what has become of that.
@@ -264,18 +230,21 @@ func withoutStatus(lines []string) []string {
 }
 
 // compareLog looks whether the log has one end for each turn, and one decision for each question, which is what the agent
-// has heard. It returns what was prompted, by the ids of the prompts.
-func (w *world) compareLog() (prompts map[string]string) {
-	prompts = map[string]string{}
-	titles, decided, operations := map[string]string{}, map[string]string{}, map[string]int{}
+// has heard.
+func (w *world) compareLog() {
+	titles, decided, operations, ends := map[string]string{}, map[string]string{}, map[string]string{}, map[string]acp.StopReason{}
 	if err := w.server.log.Read(w.t.Context(), string(w.id), 0, func(r engine.Record) error {
 		switch r.Kind {
 		case kindPrompt:
 			p, err := records.DecodePrompt(r.Data)
-			prompts[p.ID] = p.Operation + " "
-			if operations[p.Operation]++; operations[p.Operation] > 1 {
+			if operations[p.Operation] != "" {
 				err = errors.Join(err, fmt.Errorf("%s is in the log twice", p.Operation))
 			}
+			operations[p.Operation] = p.ID
+			return err
+		case kindEnd:
+			end, err := records.DecodeEnd(r.Data)
+			ends[end.Prompt] = end.Update().StopReason
 			return err
 		case kindAsk:
 			var a records.Asked
@@ -311,9 +280,12 @@ func (w *world) compareLog() (prompts map[string]string) {
 		}
 	}
 	for _, p := range w.sent {
-		if p.ran && operations[strings.TrimSpace(p.text)] != 1 {
-			w.t.Errorf("%swas run, and is not in the log", p.text)
+		stop, ran := ends[operations[strings.TrimSpace(p.text)]]
+		if !ran {
+			stop = acp.StopCancelled // before it began
+		}
+		if p.stop != "" && p.stop != stop {
+			w.t.Errorf("%shas ended with %s, as its client was answered, and with %s, as the log says (has it run: %t)", p.text, p.stop, stop, ran)
 		}
 	}
-	return prompts
 }

@@ -305,6 +305,9 @@ func (v *visit) submit(ctx context.Context, t *turn) (*turn, error) {
 	}
 	v.calls++
 	t.ctx, t.cancel = context.WithCancelCause(v.ctx)
+	if t.stopped != nil {
+		t.cancel(t.stopped)
+	}
 	v.mu.Unlock()
 	// The owner queues prompts in the order in which they are sent. A client that leaves waits no more for a node that reads
 	// nothing.
@@ -346,7 +349,7 @@ func (v *visit) await(t *turn, call *jsonrpc.Pending[wireEnd], err error) {
 	case res == nil:
 		t.settle(turnEnd{err: err, refused: true})
 	default:
-		t.settle(turnEnd{stop: res.Stop, err: err, refused: res.Refused, seq: res.Seq, repeat: res.Repeat})
+		t.settle(turnEnd{stop: res.Stop, err: err, refused: res.Refused, seq: res.Seq, first: res.First})
 	}
 	v.mu.Lock()
 	v.calls--

@@ -35,42 +35,26 @@ type watcher struct {
 	seat      seat
 	running   bool                           // a turn runs, as far as the client knows
 	suggested *acpv2.PromptSuggestionsUpdate // when the client came, which it is sent first; or nil
-	restate   atomic.Bool                    // although it says so, the library has sent the client that the session is idle
 	pos       *position
 	saying
 	forgets func() // the position
 	chosen  chosen
+	telling sync.Mutex // held while the client is sent a record, or something between two
 
 	mu       sync.Mutex
 	at       place         // where the session runs, or has run last
 	last     uint64        // the last record there was when the client came there
 	moved    chan struct{} // closed when that changes
 	asked    map[*ask]bool // questions the client has
-	own      []*ownTurn    // prompts of the client that are not answered, in order of arrival
+	own      []*ownPrompt  // prompts of the client that are not over, in order of arrival
 	sent     uint64        // the last record the client was sent
 	advanced notice        // that sent changes
-	endings
-	gap gap
 }
 
 // Saying is what a client has said to turns that run.
 type saying struct {
 	said []acp.MessageID // messages that it is about to be sent; guarded by the watcher's mu
 	paid atomic.Bool     // one that could not be given to a turn was counted: the client's next prompt is not
-}
-
-// Endings are the ends of turns on their way to the client.
-type endings struct {
-	ending   *ownTurn // whose end the last record sent is, until the client has it
-	passing  *ownTurn // whose end the client is being sent
-	repeated bool     // the library is about to end the turn that it made of a repeated prompt
-}
-
-// A gap is where between two records a prompt may interrupt them.
-type gap struct {
-	sending bool     // a record is being sent
-	aside   *ownTurn // a repeated prompt that interrupts them
-	changed notice   // of that
 }
 
 // A notice tells those who wait that something has changed. The zero value is ready for use; a lock must be held around its
@@ -93,38 +77,6 @@ func (n *notice) give() {
 	}
 }
 
-// An ownTurn is a prompt of the client itself, which the library sends it as the beginning of a turn. That
-// has its place among the records: the client gets everything before it first, and everything after it
-// later.
-type ownTurn struct {
-	id      acp.MessageID
-	ctx     context.Context // of the turn of the library
-	sent    *turn           // as the client has sent it
-	turn    *turn           // what runs, which is another one if the prompt was sent before
-	arrived chan struct{}   // closed by arrives
-	started chan struct{}   // closed when the library has sent it the prompt
-	past    chan struct{}   // closed by passes
-	told    chan struct{}   // closed by tell, when the end of the turn is on its way to the client
-
-	arriving, passing, telling sync.Once
-
-	// Guarded by the watcher's lock.
-	end       turnEnd         // as the log has it
-	position  json.RawMessage // of that, as _meta has it
-	begun     bool            // the log has said so, and the client was about to be sent that
-	repeat    bool            // it was sent before, so it has another id in the log
-	first     acp.MessageID   // which is this one, if it is known
-	aside     bool            // its turn begins for the client when it had begun
-	over      bool            // the client was sent its end before it had begun for it
-	at        place           // that it was sent to last
-	sending   bool            // the place has not said yet whether it takes it
-	unsent    bool            // no place has queued it
-	lost      bool            // the place it was sent to is gone
-	cancelled bool            // by the client
-	refused   bool            // by a place, which is its answer
-	again     *turn           // what runs at the next place it was sent to
-}
-
 // watch makes a client a watcher. It is sent what follows a record once start is called.
 func (g *Gateway) watch(p place, id string, as *acp.AgentSession, who Who, after uint64, pos *position, forget func()) (w *watcher, start func(), err error) {
 	w = &watcher{
@@ -132,7 +84,6 @@ func (g *Gateway) watch(p place, id string, as *acp.AgentSession, who Who, after
 		asked: make(map[*ask]bool), sent: after, seat: acphttp.PresenceOf(as.Context()),
 	}
 	w.ctx, w.cancel = context.WithCancel(as.Context())
-	pos.ends, pos.stopper = w.told, w.stopper
 	if err := p.enter(w); err != nil {
 		w.cancel()
 		return nil, nil, err
@@ -167,6 +118,7 @@ func (w *watcher) end() {
 		w.g.dropTexts(w.id)
 	}
 	close(w.over)
+	w.tellEnds()
 	p.leave(w)
 }
 
@@ -201,7 +153,9 @@ func (w *watcher) run() {
 		}
 		w.mu.Lock()
 		for _, o := range w.own {
-			o.lost = true
+			if o.state == ownQueued {
+				o.state = ownLost
+			}
 		}
 		w.mu.Unlock()
 		p.leave(w)
@@ -258,36 +212,15 @@ func (w *watcher) follow(ctx, here context.Context) bool {
 			w.g.logger(w.id).Warn("gateway: the log cannot be read, and is tried again", "error", err)
 			return true
 		}
-		if !w.beginSending(here) {
-			return false
-		}
-		w.restates(&r)
-		w.pos.at(&r)
-		if err := w.send(r); err != nil {
-			if ctx.Err() != nil || w.session.Context().Err() != nil {
-				return false // the client has left
-			}
-			w.g.logger(w.id).Error("gateway: a record cannot be sent", "record", r.Seq, "error", err)
+		if err := w.tell(&r); err != nil {
 			if errors.Is(err, acphttp.ErrStalled) {
 				w.cut()
-				return false
 			}
+			return false
 		}
-		w.pos.past(&r)
-		w.g.arrived(&r)
 		w.mu.Lock()
-		w.sent = r.Seq
-		w.endSending()
-		w.advanced.give()
-		if w.passing != nil {
-			w.passing.passes()
-			w.passing = nil
-		}
-		p, own, all := w.at, w.ending, r.Seq == w.last
+		p, all := w.at, r.Seq == w.last
 		w.mu.Unlock()
-		if own != nil {
-			w.finish(ctx, here, own)
-		}
 		if r.Kind == kindAsk { // only now, since questions that come from elsewhere look at sent
 			w.opened(p, r)
 		}
@@ -300,30 +233,27 @@ func (w *watcher) follow(ctx, here context.Context) bool {
 	return false
 }
 
-// beginSending is called before a record is sent, and endSending after that: in between no prompt interrupts. It reports
-// false if ctx is done before.
-func (w *watcher) beginSending(ctx context.Context) bool {
-	for {
-		w.mu.Lock()
-		if w.gap.aside == nil {
-			w.gap.sending = true
-			w.mu.Unlock()
-			return true
+// tell sends the client a record. An error says that nothing more can be sent: the client has left, or does not read.
+func (w *watcher) tell(r *engine.Record) error {
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	w.pos.at(r)
+	if err := w.send(*r); err != nil {
+		if w.ctx.Err() != nil || w.session.Context().Err() != nil {
+			return err
 		}
-		changed := w.gap.changed.wait()
-		w.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return false
+		w.g.logger(w.id).Error("gateway: a record cannot be sent", "record", r.Seq, "error", err)
+		if errors.Is(err, acphttp.ErrStalled) {
+			return err
 		}
 	}
-}
-
-// endSending is called with the lock held.
-func (w *watcher) endSending() {
-	w.gap.sending = false
-	w.gap.changed.give()
+	w.pos.past(r)
+	w.g.arrived(r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent = r.Seq
+	w.advanced.give()
+	return nil
 }
 
 // opened asks the client what a record asks, if that is open still.
@@ -367,93 +297,6 @@ func (w *watcher) reached(ctx context.Context, seq uint64, or <-chan struct{}) e
 	}
 }
 
-// owns returns a prompt of the client that is not answered, and whose message in the log, or that of its first try, has an
-// ID; or nil.
-func (w *watcher) owns(id acp.MessageID) *ownTurn {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, o := range w.own {
-		if o.id == id || o.first == id {
-			return o
-		}
-	}
-	return nil
-}
-
-// first returns a prompt of the client that is not answered, and whose first try is one in the log; or nil. It reports whether
-// the library can begin its turn now.
-func (w *watcher) first(p *records.Prompt) (o *ownTurn, begins bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	id := acp.MessageID(p.ID)
-	i := slices.IndexFunc(w.own, func(o *ownTurn) bool {
-		return o.first == id || p.Operation != "" && p.Operation == o.sent.operation && p.By == o.sent.by
-	})
-	if i < 0 {
-		return nil, false
-	}
-	o = w.own[i]
-	o.first, o.repeat = id, true
-	return o, i == 0 && !o.hasStarted()
-}
-
-// arrive has the library send the client a prompt of its own, which has an ID in the log, and waits until it has.
-func (w *watcher) arrive(o *ownTurn, id acp.MessageID) {
-	w.mu.Lock()
-	o.begun = true
-	o.repeat = id != o.id
-	repeat, done := o.repeat, o.turn.done
-	if w.leads(o) {
-		done = nil // the library starts it now, or answers it, however fast the agent is
-	}
-	w.mu.Unlock()
-	if !repeat { // otherwise its message has said so
-		w.begins(o)
-	}
-	defer w.pos.wait()()
-	w.mu.Lock()
-	w.endSending() // a prompt before it may interrupt
-	w.mu.Unlock()
-	o.arrives()
-	select {
-	case <-o.started:
-	case <-o.told: // it was cancelled before
-	case <-done:
-	case <-w.ctx.Done():
-	}
-	w.beginSending(w.ctx)
-}
-
-// turnEnded is called with the end of a prompt of the client itself. Whoever ran the turn answers it, unless that is
-// not known any more where it was sent. It reports whether the library is to say that it has ended.
-func (w *watcher) turnEnded(o *ownTurn, end records.End, r *engine.Record) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	outcome := outcomeOfEnd(&end, r.Seq)
-	if o.lost {
-		o.sent.settle(outcome)
-		o.turn.settle(outcome)
-	}
-	if !o.begun {
-		o.over = true
-		return false
-	}
-	o.end, o.position = outcome, positionMeta(r.Seq, markOf(r), 0)
-	w.passing = o
-	if o.hasStarted() || w.leads(o) { // otherwise the library may not say so, because earlier prompts are before it
-		w.ending = o
-	}
-	return true
-}
-
-// restates says once more that a turn runs, if the library has sent the client something else. It is called before a record,
-// whose parts have positions of their own.
-func (w *watcher) restates(r *engine.Record) {
-	if w.restate.Swap(false) && w.running && r.Kind != kindPrompt && r.Kind != kindEnd {
-		_ = w.session.Send(&acp.RunningStateUpdate{}) // fails as what follows does, or in version 1
-	}
-}
-
 // send sends a record that has just been committed.
 func (w *watcher) send(r engine.Record) error {
 	switch r.Kind {
@@ -463,30 +306,14 @@ func (w *watcher) send(r engine.Record) error {
 		if err != nil {
 			return err
 		}
-		id := acp.MessageID(p.ID)
-		if o := w.owns(id); o != nil && o.id == id {
-			w.arrive(o, id)
-			return nil
-		}
-		o, begins := w.first(&p)
-		if err := sendRecord(w.session, w.who.User, &w.pos.children, r); err != nil {
-			return err
-		}
-		if begins {
-			w.arrive(o, id)
-			return nil
-		}
-		return w.session.Send(&acp.RunningStateUpdate{})
+		return w.sendPrompt(&p)
 	case kindEnd:
 		w.running = false
 		end, err := records.DecodeEnd(r.Data)
 		if err != nil {
 			return err
 		}
-		if o := w.owns(acp.MessageID(end.Prompt)); o != nil && w.turnEnded(o, end, &r) {
-			return nil
-		}
-		return sendEnd(w.session, &end, &r)
+		return w.sendEnd(&end, &r)
 	case kindAnswer:
 		if err := w.decided(r.Data); err != nil {
 			return err

@@ -99,7 +99,7 @@ type wireEnd struct {
 	Refused  bool           `json:"refused,omitempty"`
 	Unqueued bool           `json:"unqueued,omitempty"` // it was not queued, since the session moves
 	Seq      uint64         `json:"seq,omitempty"`
-	Repeat   bool           `json:"repeat,omitempty"` // the prompt was sent before, and that one ran
+	First    acp.MessageID  `json:"first,omitempty"` // the prompt was sent before, and ran under this name
 }
 
 type wireCancel struct {

@@ -1,7 +1,10 @@
 // Package ownmeta has what the parts of this program say to each other in _meta of messages of the protocol.
 package ownmeta
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+)
 
 // Key is the member of _meta that is the program's. The page in the browser has it in web/src/meta.ts.
 const Key = "github.com/goacp/acp"
@@ -14,6 +17,25 @@ func Of(v any) json.RawMessage {
 	data, err := json.Marshal(map[string]any{Key: v})
 	if err != nil {
 		return nil
+	}
+	return data
+}
+
+// Add returns somebody else's _meta in which the program says v, too, beside what is there. It replaces what is not an object.
+func Add(meta json.RawMessage, v any) json.RawMessage {
+	ours := Of(v)
+	var all, said, more map[string]json.RawMessage
+	if len(meta) == 0 || json.Unmarshal(meta, &all) != nil || all == nil || !Read(ours, &more) {
+		return ours
+	}
+	if json.Unmarshal(all[Key], &said) != nil || said == nil {
+		said = more
+	}
+	maps.Copy(said, more)
+	all[Key], _ = json.Marshal(said)
+	data, err := json.Marshal(all)
+	if err != nil {
+		return ours
 	}
 	return data
 }

@@ -308,7 +308,7 @@ func (e *End) Update() *acpv2.IdleStateUpdate {
 	if e.Ended != "" {
 		said.Ended, said.Stop, said.Said, said.Others = e.Ended, e.Stop, e.Said, e.Others
 	}
-	u := &acpv2.IdleStateUpdate{StopReason: e.Stop, Meta: ownmeta.Of(said)}
+	u := &acpv2.IdleStateUpdate{StopReason: e.Stop, Meta: ownmeta.Add(e.Meta, said)}
 	if text := e.Why(); text != "" {
 		u.StopReason, u.Error = acpv2.StopReasonError, &acpv2.Error{Code: jsonrpc.CodeInternalError, Message: text}
 	}
