@@ -231,7 +231,6 @@ type fold struct {
 	s          Session
 	attributes map[string]json.RawMessage
 	shares     map[string]string // roles by users
-	asked      records.Questions
 	says       func(*Record) Said
 	parent     string // what the session is part of, if it is that of a subagent
 }
@@ -247,7 +246,6 @@ func (f *fold) apply(r *Record) error {
 	if f.s.Created.IsZero() {
 		f.s.Created, f.s.Updated = at, at
 	}
-	f.asked.Apply(r)
 	if r.Kind != journal.KindSession {
 		said := f.says(r)
 		if said.State != "" {

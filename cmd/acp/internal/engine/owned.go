@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/journal"
-	"github.com/goacp/acp/cmd/acp/internal/records"
 )
 
 // An Owned is a session that this process owns, made by [Engine.Claim]. Its methods are safe for concurrent use. A handle that
@@ -20,7 +19,6 @@ type Owned struct {
 	w  *journal.Writer
 	// unsized stands in the index for the size of the journal while this owner has it: it is negative, and of no other owner.
 	unsized int64
-	asked   records.Questions // as of the claim
 
 	order  sync.Mutex // held while something gets its place in the log
 	latest time.Time  // of the records that got their time from this process
@@ -39,8 +37,9 @@ type Owned struct {
 // Claim makes the node of a lease the owner of a session, with a new epoch, which fences the owner before it, and returns the
 // handle to append with. It fails with [ErrOwned] while another owner is there, with [ErrLapsed] if the lease has lapsed, and
 // with [ErrNotFound]. A session that this process owns already can be claimed again: the earlier handle is fenced. Damage
-// prevents nobody from owning a session: the alarm is raised, and what can be read counts.
-func (e *Engine) Claim(ctx context.Context, session string, l *Lease) (*Owned, error) {
+// prevents nobody from owning a session: the alarm is raised, and what can be read counts. Each of read is called with each
+// record that there is, in order, before Claim returns; it must not keep the record's data.
+func (e *Engine) Claim(ctx context.Context, session string, l *Lease, read ...func(*Record)) (*Owned, error) {
 	if l.lapsed() {
 		return nil, fmt.Errorf("claim session %q: node %q: %w", session, l.node, ErrLapsed)
 	}
@@ -51,9 +50,15 @@ func (e *Engine) Claim(ctx context.Context, session string, l *Lease) (*Owned, e
 	defer unlock()
 	o := &Owned{e: e, id: session, unsized: -1 - newToken()}
 	f := newFold(session, e.o.Says)
+	apply := func(r *Record) error {
+		for _, read := range read {
+			read(r)
+		}
+		return f.apply(r)
+	}
 	for {
 		old := e.owner(session)
-		w, err := e.journals.Own(withLease(ctx, l), session, f.apply)
+		w, err := e.journals.Own(withLease(ctx, l), session, apply)
 		if err == nil {
 			o.w = w
 			break
@@ -61,12 +66,10 @@ func (e *Engine) Claim(ctx context.Context, session string, l *Lease) (*Owned, e
 		if owned := (*journal.OwnedError)(nil); old == nil || !errors.As(err, &owned) {
 			return nil, fmt.Errorf("claim session %q: %w", session, e.damaged(ctx, session, err))
 		}
-		if err := old.fence(ctx); err != nil {
+		if err := old.fence(ctx); err != nil { // and nothing was read
 			return nil, fmt.Errorf("claim session %q: %w", session, err)
 		}
-		f = newFold(session, e.o.Says)
 	}
-	o.asked = f.asked
 	if d := o.w.Damage(); d != nil {
 		if err := e.damaged(ctx, session, d); !errors.As(err, new(*DamageError)) {
 			return nil, errors.Join(fmt.Errorf("claim session %q: %w", session, err), o.giveUp(ctx))
@@ -138,9 +141,6 @@ func (o *Owned) giveUp(ctx context.Context) error {
 
 // Session returns the id of the session.
 func (o *Owned) Session() string { return o.id }
-
-// Asked returns the questions that had no decision when the session was claimed.
-func (o *Owned) Asked() records.Questions { return o.asked }
 
 // Epoch returns the epoch of this claim.
 func (o *Owned) Epoch() uint32 { return o.w.Epoch() }

@@ -62,8 +62,7 @@ func (s *session) drop(ctx context.Context, t *turn) {
 	}
 	s.g.work.Go(func() { // which runTurns still keeps from ending
 		end := turnEnd{stop: acp.StopCancelled, refused: true}
-		s.finish(t, end) // whoever sends it again meanwhile must find it in the queue
-		t.settle(end)
+		t.settle(s.finish(t, end)) // whoever sends it again meanwhile must find it in the queue
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.unqueue(t)
@@ -99,7 +98,7 @@ func (s *session) runPrompt(t *turn, ctx context.Context) (end records.End, err 
 		t.has(0)
 		return records.End{}, err
 	}
-	p := &keptPrompt{s: s, t: t, sum: promptSum(raw), record: engine.Record{Kind: kindPrompt, Data: data}}
+	p := &keptPrompt{s: s, t: t, record: engine.Record{Kind: kindPrompt, Data: data}}
 	b := s.ready(t)
 	if b == nil {
 		if err := p.commit(); err != nil {
@@ -148,7 +147,6 @@ func (t *turn) has(seq uint64) {
 type keptPrompt struct {
 	s      *session
 	t      *turn
-	sum    string // of what it says
 	record engine.Record
 	err    error // of commit
 }
@@ -163,9 +161,6 @@ func (p *keptPrompt) commit(more ...engine.Record) error {
 	}
 	seq -= uint64(len(more))
 	p.s.begunAt.Store(seq)
-	if p.t.operation != "" {
-		p.s.operations.begins(operationKey{p.t.by, p.t.operation}, &operation{id: p.t.id, sum: p.sum})
-	}
 	p.s.bounds()
 	if len(more) == 0 { // otherwise it needs none: see ready
 		if err := p.s.name(p.s.ctx, p.t.content); err != nil && !p.s.given() {

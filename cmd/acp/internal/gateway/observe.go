@@ -146,7 +146,7 @@ func (g *Gateway) watchCalls(ctx context.Context, call *acp.Call, next func(cont
 
 // notesRefusal reports that a client is refused something, if it is and that has a reason.
 func (g *Gateway) notesRefusal(err error) {
-	if f, ok := errors.AsType[*jsonrpc.Failure](err); ok && f.Reason != "" && f.Reason != "agent" { // the agent has failed
+	if f, ok := errors.AsType[*jsonrpc.Failure](err); ok && f.Reason != "" && f.Reason != records.ReasonAgent { // the agent has failed
 		g.cfg.Observer.Happened(Event{Kind: EventRefused, Why: f.Reason})
 	}
 }

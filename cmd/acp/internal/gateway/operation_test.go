@@ -129,17 +129,26 @@ func TestOperationFromLog(t *testing.T) {
 	if diff := cmp.Diff([]string{"ran", "stopped"}, prompts); diff != "" {
 		t.Error(diff)
 	}
-	var o operations
+}
+
+// TestStateBounds: of the prompts with a name the last ones are known, as many as are allowed.
+func TestStateBounds(t *testing.T) {
+	var s state
+	raw, err := records.RawPrompt([]acp.ContentBlock{acp.Text("x")})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range maxOperations + 10 {
-		o.begins(operationKey{local, fmt.Sprint(i)}, &operation{id: acp.MessageID(fmt.Sprint(i))})
+		name := fmt.Sprint(i)
+		s.apply(&engine.Record{Kind: kindPrompt, Data: encode(records.Prompt{ID: name, By: local, Operation: name, Raw: raw})})
 		if i%2 == 0 {
-			o.ends(acp.MessageID(fmt.Sprint(i)), turnEnd{})
+			s.apply(&engine.Record{Kind: kindEnd, Data: encode(records.End{Prompt: name, Stop: acp.StopEndTurn})})
 		}
 	}
-	_, first := o.find(operationKey{local, "9"})
-	_, last := o.find(operationKey{local, "10"})
-	if first || !last || len(o.by) != maxOperations || len(o.order) != maxOperations || len(o.ids) != maxOperations/2 {
-		t.Errorf("%v, %v, %d of %d, %d have not ended", first, last, len(o.by), len(o.order), len(o.ids))
+	_, first := s.operation(operationKey{local, "9"})
+	_, last := s.operation(operationKey{local, "10"})
+	if first || !last || len(s.by) != maxOperations || len(s.order) != maxOperations || len(s.runs) != maxOperations/2 {
+		t.Errorf("%v, %v, %d of %d, %d have not ended", first, last, len(s.by), len(s.order), len(s.runs))
 	}
 }
 

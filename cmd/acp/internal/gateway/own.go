@@ -344,7 +344,7 @@ func (w *watcher) tellEnd(o *ownPrompt, end turnEnd, id acp.MessageID) {
 	}
 	idle := (&records.End{Prompt: string(id), Stop: end.stop, By: end.by, Meta: end.meta}).Update()
 	if said.Err != nil {
-		idle.StopReason, idle.Error = acp.StopError, updateError(said.Err)
+		idle.StopReason, idle.Error = acp.StopError, records.ErrorOf(said.Err)
 	}
 	if was == ownBegun {
 		w.running = false // whatever the log says later
@@ -357,21 +357,23 @@ func (w *watcher) tellEnd(o *ownPrompt, end turnEnd, id acp.MessageID) {
 	}
 }
 
-// updateError returns an error as an update has it.
-func updateError(err error) *acpv2.Error {
-	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return &acpv2.Error{Code: acpv2.ErrorCode(said.Code), Message: said.Message, Data: said.Data}
-	}
-	return &acpv2.Error{Code: jsonrpc.CodeInternalError, Message: reasonOf(err)}
-}
-
-// tellEnds answers what the client has asked for and will not be sent: nothing more is.
+// tellEnds tells the client how its prompts have ended, as far as that is known: nothing more of the log is sent.
 func (w *watcher) tellEnds() {
 	w.mu.Lock()
 	own := slices.Clone(w.own)
 	w.mu.Unlock()
 	for _, o := range own {
-		w.tellEnd(o, turnEnd{err: w.ended()}, o.sent.id)
+		w.mu.Lock()
+		runs, id, end := o.runs, o.id, turnEnd{err: w.ended()}
+		w.mu.Unlock()
+		if runs != nil {
+			select {
+			case <-runs.done: // meanwhile
+				end = runs.turnEnd
+			default:
+			}
+		}
+		w.tellEnd(o, end, cmp.Or(end.first, id))
 	}
 }
 

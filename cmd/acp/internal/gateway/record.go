@@ -152,7 +152,7 @@ const maxEndMeta = 16 << 10
 func outcomeOfEnd(e *records.End, seq uint64) turnEnd {
 	end := turnEnd{stop: cmp.Or(e.Stop, acp.StopEndTurn), seq: seq, by: e.By, meta: e.Meta}
 	if why := e.Why(); why != "" {
-		end.err = &jsonrpc.Failure{Message: why, Reason: "agent"}
+		end.err = &jsonrpc.Failure{Message: why, Reason: records.ReasonAgent}
 	}
 	return end
 }

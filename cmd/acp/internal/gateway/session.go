@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,10 +37,10 @@ type session struct {
 	over       chan struct{} // closed when the session has been closed
 	keeping    sync.Mutex    // one change of known is stored at a time
 
-	operations operations
-	lending    lending
-	turning    atomic.Pointer[observed]
-	begunAt    atomic.Uint64 // the record of the prompt that has begun last, as far as is known
+	state   state
+	lending lending
+	turning atomic.Pointer[observed]
+	begunAt atomic.Uint64 // the record of the prompt that has begun last, as far as is known
 
 	mu       sync.Mutex
 	info     engine.Session
@@ -103,7 +104,7 @@ func (s *session) claim(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	l := s.g.cfg.Log
-	own, err := l.Claim(ctx, s.id, s.g.Lease())
+	own, err := l.Claim(ctx, s.id, s.g.Lease(), s.state.apply)
 	s.g.cfg.Observer.Happened(Event{Kind: EventClaim, Why: outcomeOf(err)})
 	if err != nil {
 		return err
@@ -115,7 +116,7 @@ func (s *session) claim(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, s.g.release(own))
 	}
-	s.log = newWriter(s.g.endingWith(s.ctx), own, s.lost)
+	s.log = newWriter(s.g.endingWith(s.ctx), own, &s.state, s.lost)
 	s.log.observe, s.log.stated = s.appending, s.stated
 	s.mu.Lock()
 	s.idle = time.AfterFunc(s.g.cfg.IdleAgent, s.rest)
@@ -219,27 +220,7 @@ func (a *attributes) note(u acp.SessionUpdate, raw json.RawMessage) bool {
 
 // endInterrupted ends a turn that died with its owner.
 func (s *session) endInterrupted(ctx context.Context) error {
-	open, state, chat := "", records.StateIdle, false
-	err := s.g.cfg.Log.Fold(ctx, s.id, 0, func(r engine.Record) error {
-		switch r.Kind {
-		case kindPrompt:
-			p, err := records.DecodePrompt(r.Data)
-			if err != nil {
-				return err
-			}
-			open, chat = p.ID, p.By == ""
-		case kindEnd:
-			end, err := records.DecodeEnd(r.Data)
-			if err != nil {
-				return err
-			}
-			open, state = "", end.State()
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
+	open, chat := s.state.prompt.ID, s.state.prompt.By == ""
 	if open != "" { // at once: whoever claims the session next sees that the turn has ended, and says nothing
 		end := records.End{Prompt: open, Error: "the gateway was restarted in the turn, and the agent has ended with it", Lost: true, Noted: true}
 		why := "The gateway was restarted."
@@ -255,7 +236,7 @@ func (s *session) endInterrupted(ctx context.Context) error {
 		_, err := s.log.commitState(ctx, end.State(), append(s.withdrawn(), engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)})...)
 		return err
 	}
-	return s.setState(ctx, state)
+	return s.setState(ctx, cmp.Or(s.state.ended, records.StateIdle))
 }
 
 // notice says something to everybody who watches.
@@ -469,7 +450,7 @@ func (s *session) runTurns() {
 		t := s.queue[0]
 		s.mu.Unlock()
 		end := s.runTurn(t)
-		s.finish(t, end)
+		end = s.finish(t, end)
 		t.cancel(nil)
 		s.mu.Lock()
 		moves := end.err != nil && s.ctx.Err() != nil && !s.closed || errors.Is(end.err, errGone)

@@ -21,6 +21,8 @@ type writer struct {
 	own  *engine.Owned
 	ctx  context.Context // until the session is given up, or a gateway that closes has waited long enough
 	fail func(error)     // called once, with why nothing more can be written
+	// state takes the records that are kept, before those who wait for them.
+	state *state
 	// stated is called with the state that the session has from now on, before those who wait for the record; nil for nobody.
 	stated func(state string)
 	// observe is called before records are appended; what it returns is called with the outcome. It may be nil.
@@ -36,8 +38,8 @@ type writer struct {
 // entryCost is what a record counts beyond its data.
 const entryCost = 128
 
-func newWriter(ctx context.Context, own *engine.Owned, fail func(error)) *writer {
-	w := &writer{own: own, ctx: ctx, fail: fail, asked: slices.Clone(own.Asked())}
+func newWriter(ctx context.Context, own *engine.Owned, state *state, fail func(error)) *writer {
+	w := &writer{own: own, ctx: ctx, fail: fail, state: state, asked: slices.Clone(state.asked)}
 	context.AfterFunc(ctx, func() { w.end(context.Cause(ctx)) })
 	return w
 }
@@ -59,10 +61,7 @@ func (w *writer) add(ctx context.Context, state string, done func(seq uint64, er
 		ended = w.observe(records)
 	}
 	if err := w.append(ctx, records, size, func(all []engine.Record, err error) {
-		seq := uint64(0)
-		if err == nil && len(all) > 0 {
-			seq = all[len(all)-1].Seq
-		}
+		seq := w.kept(all, err)
 		w.mu.Lock()
 		w.bytes -= size
 		w.room.give()
@@ -82,6 +81,18 @@ func (w *writer) add(ctx context.Context, state string, done func(seq uint64, er
 		return err
 	}
 	return nil
+}
+
+// kept is called with records that are kept, unless err says why they are not. It returns the number of the last one.
+func (w *writer) kept(all []engine.Record, err error) (seq uint64) {
+	if err != nil {
+		return 0
+	}
+	for i := range all {
+		w.state.apply(&all[i])
+		seq = all[i].Seq
+	}
+	return seq
 }
 
 // decides returns records without decisions on questions that have one: the first one counts. The caller holds w.mu.
@@ -135,7 +146,7 @@ func (w *writer) append(ctx context.Context, records []engine.Record, size int, 
 	}
 	for left := size; err == nil && len(records) > 1 && left > engine.MaxData; records = records[1:] {
 		left -= len(records[0].Data) + entryCost
-		err = w.own.Add(records[:1], func([]engine.Record, error) {})
+		err = w.own.Add(records[:1], func(all []engine.Record, err error) { w.kept(all, err) })
 	}
 	if err == nil {
 		err = w.own.Add(records, kept)

@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -310,9 +311,20 @@ func (e *End) Update() *acpv2.IdleStateUpdate {
 	}
 	u := &acpv2.IdleStateUpdate{StopReason: e.Stop, Meta: ownmeta.Add(e.Meta, said)}
 	if text := e.Why(); text != "" {
-		u.StopReason, u.Error = acpv2.StopReasonError, &acpv2.Error{Code: jsonrpc.CodeInternalError, Message: text}
+		u.StopReason, u.Error = acpv2.StopReasonError, ErrorOf(&jsonrpc.Failure{Message: text, Reason: ReasonAgent})
 	}
 	return u
+}
+
+// ReasonAgent is the reason of a failure that is the agent's.
+const ReasonAgent = "agent"
+
+// ErrorOf returns an error as an update has it.
+func ErrorOf(err error) *acpv2.Error {
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return &acpv2.Error{Code: acpv2.ErrorCode(said.Code), Message: said.Message, Data: said.Data}
+	}
+	return &acpv2.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 }
 
 // An Asked is the data of a [journal.KindAsked]: the agent asks.

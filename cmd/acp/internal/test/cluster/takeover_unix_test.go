@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
 
 // An output is what a process writes, while it does.
@@ -88,7 +90,7 @@ func TestTakeover(t *testing.T) {
 		status    int  // of acp exec
 	}{
 		{"the turn runs elsewhere", true, 0},
-		{"the turn ends with the node", false, 4},
+		{"the turn ends with the node", false, int(exitcode.Protocol)}, // it has failed, and nobody has cancelled it
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			owner := behind
