@@ -39,7 +39,7 @@ type Agent struct {
 	// after ctx is done, the turn is settled without it, and can send nothing
 	// more.
 	//
-	// Advertised: always; it is required.
+	// Advertised: always; it is required, unless there is a Queue hook.
 	Prompt func(ctx context.Context, t *Turn) (StopReason, error)
 
 	// Received is called with each prompt that may wait or run, as it comes in: in
@@ -69,7 +69,8 @@ type Agent struct {
 	// a log: it decides in which order the prompts of several clients run, and sends each
 	// client what the log has, turns of others included. Queue is called with each prompt
 	// as Received is, and also with one that the client has cancelled since: it may be
-	// one that was sent before. An error refuses the prompt. If it returns nil, the agent calls
+	// one that was sent before. ctx is done when the session or the connection ends. An
+	// error refuses the prompt, unless its turn has begun. If it returns nil, the agent calls
 	// [QueuedPrompt.Begin] and [QueuedPrompt.End], each in its place among the updates of
 	// the session. All updates are the agent's, also those that say what the user said
 	// and that a turn runs or has ended; it sends them with [Output.Send] of the session.

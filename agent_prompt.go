@@ -38,13 +38,16 @@ type prompt struct {
 	req *jsonrpc.Request
 	// ctx is the turn's. It ends with the request's as long as the request is
 	// open, which in version 2 it is until the turn begins.
-	ctx    context.Context
-	stop   context.CancelCauseFunc
-	watch  atomic.Pointer[Turn]         // whose hook is given up when ctx is done, or nil
-	queued atomic.Pointer[QueuedPrompt] // that the Queue hook has taken, or nil
-	first  chan struct{}                // closed when there is none before it
-	second chan struct{}                // closed when there is at most one before it
-	line   *turnstile.Place             // for the Received or Queue hook; nil without one
+	ctx   context.Context
+	stop  context.CancelCauseFunc
+	watch atomic.Pointer[Turn] // whose hook is given up when ctx is done, or nil
+	// life is done when the session or the connection ends; nil without a Queue hook. The
+	// client may have cancelled the prompt before.
+	life   context.Context
+	die    context.CancelCauseFunc
+	first  chan struct{}    // closed when there is none before it
+	second chan struct{}    // closed when there is at most one before it
+	line   *turnstile.Place // for the Received or Queue hook; nil without one
 	// forget keeps AgentConn.closed from being called when the request's context
 	// ends. It reports whether it was in time.
 	forget func() bool
@@ -61,6 +64,7 @@ const (
 	promptQueued  promptPlace = iota // at least two are before it
 	promptSecond                     // one is
 	promptFirst                      // none is: it may become a turn
+	promptTaken                      // the Queue hook has it, and begins its turn
 	promptRunning                    // it has a turn
 	promptSettled                    // which has ended, or it was refused one
 	promptLeft                       // it is not in the queue any more
@@ -133,7 +137,7 @@ func (p *prompt) end(cause error) (done bool) {
 
 // done reports whether nothing holds the prompt in the queue.
 func (p *prompt) done() bool {
-	return p.place != promptRunning && p.request != requestOpen
+	return p.place != promptRunning && p.place != promptTaken && p.request != requestOpen
 }
 
 // arrived puts a prompt into its session's queue. It runs on the reader, before
@@ -152,7 +156,11 @@ func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) error {
 	} else {
 		p.first, p.second = make(chan struct{}), make(chan struct{})
 	}
-	if a := c.agent.Load(); a.Received != nil || a.Queue != nil {
+	a := c.agent.Load()
+	if a.Queue != nil {
+		p.life, p.die = context.WithCancelCause(c.values)
+	}
+	if a.Received != nil || a.Queue != nil {
 		p.line = c.receiving.Come(string(id))
 	}
 	c.prompts[id] = append(c.prompts[id], p)
@@ -172,8 +180,8 @@ func (p *prompt) cancel(cause error) {
 	if t := p.watch.Swap(nil); t != nil {
 		go t.giveUp()
 	}
-	if q := p.queued.Load(); q != nil && cause != nil {
-		go q.abandon(cause)
+	if p.die != nil && (cause == nil || endsPrompts(cause)) {
+		p.die(cause)
 	}
 }
 

@@ -4,17 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
 )
 
 // A QueuedPrompt is a prompt of an agent with a [Agent.Queue] hook. The agent says where its turn begins and ends, for
-// example where a log says so that several clients are sent. Its methods may be called from any goroutine. Experimental.
+// example where a log says so that several clients are sent. Its methods may be called from any goroutine, but Begin and End
+// not by the hook itself, for whose end they wait. Experimental.
 type QueuedPrompt struct {
 	s       *AgentSession
-	p       *prompt
+	p       *prompt // whose place says how far it has come
 	ctx     turnContext
 	blocks  []ContentBlock
 	meta    json.RawMessage
@@ -22,20 +22,8 @@ type QueuedPrompt struct {
 
 	answers chan queueAnswer // has room for the one there is
 	sent    chan struct{}    // closed when the request's answer is on its way, or cannot be sent
-
-	mu    sync.Mutex
-	state queuedState
-	over  func() // of [jsonrpc.Request.Continue]; nil while the request is open
+	over    func()           // of [jsonrpc.Request.Continue]; nil while the request is open; guarded by the connection's mu
 }
-
-// A queuedState says how far a queued prompt has come.
-type queuedState uint8
-
-const (
-	queuedWaits queuedState = iota
-	queuedBegun
-	queuedOver
-)
 
 // A queueAnswer is the answer to the request of a queued prompt: that its turn has begun, or in version 1 its outcome.
 type queueAnswer struct {
@@ -46,8 +34,8 @@ type queueAnswer struct {
 
 // A TurnEnd is how a turn has ended: see [QueuedPrompt.End].
 type TurnEnd struct {
-	Stop StopReason
-	Err  error           // why the turn has failed, or has not begun; then Stop does not matter
+	Stop StopReason      // unless Err is set
+	Err  error           // why the turn has failed, or has not begun
 	Meta json.RawMessage // of the answer in version 1: an object, or nil
 }
 
@@ -68,111 +56,123 @@ func (q *QueuedPrompt) PromptID() MessageID { return q.message }
 func (q *QueuedPrompt) Context() context.Context { return &q.ctx }
 
 // Begin says that the turn begins, with the id of the prompt in the conversation, which the agent sends next. In version 2
-// that answers the client's request: Begin returns when the answer is on its way, and waits for Queue to have returned. In
-// version 1 it waits for nothing. It does nothing if the turn has begun or is over.
+// that answers the client's request: Begin returns when the answer is on its way. In version 1 it waits for nothing. It does
+// nothing if the turn has begun or is over.
 func (q *QueuedPrompt) Begin(id MessageID) {
-	if !q.advance(queuedBegun) {
-		return
-	}
 	c := q.s.c
 	c.mu.Lock()
-	q.p.begin()
+	begins := q.p.place == promptTaken
+	if begins {
+		q.p.place = promptRunning
+	}
 	c.mu.Unlock()
-	if c.Version() > 1 {
+	if begins && c.Version() > 1 {
 		q.give(queueAnswer{begun: true, message: id})
 	}
 }
 
 // End says how the turn has ended, or that it will not begin. In version 1 that answers the client's request, and so it does
 // in version 2 if the turn has not begun: with Err, or else as one that was cancelled. End returns when the answer is on its
-// way, and waits for Queue to have returned. The end of a turn that has begun is an update in version 2, an
-// [IdleStateUpdate], which the agent sends after End. End does nothing if the turn is over.
-func (q *QueuedPrompt) End(e TurnEnd) { q.end(e) }
+// way. The end of a turn that has begun is an update in version 2, an [IdleStateUpdate], which the agent sends after End. End
+// does nothing if the turn is over.
+func (q *QueuedPrompt) End(e TurnEnd) { q.end(q.settle(), e) }
 
-// end is End, and reports whether the prompt was not over.
-func (q *QueuedPrompt) end(e TurnEnd) bool {
-	q.mu.Lock()
-	was := q.state
-	q.state = queuedOver
-	over := q.over
-	q.mu.Unlock()
-	if was == queuedOver {
-		return false
-	}
-	if over != nil {
-		defer over()
-	}
-	q.settle(was)
-	if was == queuedWaits || q.s.c.Version() == 1 {
-		q.give(queueAnswer{TurnEnd: e})
-	}
-	return true
-}
+// settle ends the prompt for the queue, which it leaves when its request has an answer: a client that has that may send the
+// next one, which must not count this one. It returns where the prompt was.
+func (q *QueuedPrompt) settle() (was promptPlace) { return q.settleUpTo(promptRunning) }
 
-// advance moves the prompt to a later state. It reports whether it was in an earlier one.
-func (q *QueuedPrompt) advance(to queuedState) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.state >= to {
-		return false
-	}
-	q.state = to
-	return true
-}
-
-// settle lets the prompt, which is over, leave the queue when its request has an answer. A client that has that may send the
-// next prompt, which must not count this one.
-func (q *QueuedPrompt) settle(was queuedState) {
+// settleUpTo is settle for a prompt that has come as far as a place at most.
+func (q *QueuedPrompt) settleUpTo(last promptPlace) (was promptPlace) {
 	c := q.s.c
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if was == queuedWaits {
-		q.p.refuse()
-	} else if q.p.settle() {
-		c.leave(q.s.id, q.p)
+	was, over := q.p.place, q.over
+	if was <= last {
+		q.p.place = promptSettled
+		if q.p.done() {
+			c.leave(q.s.id, q.p)
+		}
+	}
+	c.mu.Unlock()
+	if over != nil {
+		over()
+	}
+	return was
+}
+
+// end answers the request of a prompt that was settled, if that is how the client learns of the end.
+func (q *QueuedPrompt) end(was promptPlace, e TurnEnd) {
+	if was == promptTaken || was == promptRunning && q.s.c.Version() == 1 {
+		q.give(queueAnswer{TurnEnd: e})
 	}
 }
 
 // give answers the request, and waits until the answer is on its way.
 func (q *QueuedPrompt) give(a queueAnswer) {
 	q.answers <- a
+	q.await()
+}
+
+// await waits until the request has its answer.
+func (q *QueuedPrompt) await() {
 	select {
 	case <-q.sent:
 	case <-q.s.c.base.Done():
 	}
 }
 
-// ends reports whether prompts are cancelled since their session or connection ends.
-func ends(cause error) bool {
-	return errors.Is(cause, ErrSessionClosed) || errors.Is(cause, jsonrpc.ErrClosed) || errors.Is(cause, errShutdown)
+// abandon ends a prompt whose session or connection ends, for which the agent is not waited for.
+func (q *QueuedPrompt) abandon() {
+	if !endsPrompts(context.Cause(q.p.life)) {
+		return // it is over
+	}
+	e := TurnEnd{Stop: StopCancelled}
+	s, c := q.s, q.s.c
+	closes := errors.Is(context.Cause(q.p.life), ErrSessionClosed)
+	for told := false; ; told = true {
+		sends := s.acquireBehind(s.ctx, true) == nil // the end of a session is not answered before that of its turn was sent
+		c.mu.Lock()
+		running := q.p.place == promptRunning
+		c.mu.Unlock()
+		if running && !told && c.Version() > 1 { // the client must know that it has begun
+			if sends {
+				s.releaseSending()
+			}
+			q.await()
+			continue
+		}
+		was := q.settle()
+		if was == promptRunning && sends && c.Version() > 1 {
+			_ = s.send(s.ctx, &IdleStateUpdate{StopReason: StopCancelled})
+		}
+		if sends {
+			s.releaseSending()
+		}
+		if was == promptTaken && !closes {
+			e = TurnEnd{Err: errShutdown}
+		}
+		q.end(was, e)
+		return
+	}
 }
 
-// abandon ends a prompt whose session or connection ends, for which the agent is not waited for.
-func (q *QueuedPrompt) abandon(cause error) {
-	q.mu.Lock()
-	begun := q.state == queuedBegun
-	q.mu.Unlock()
+// endsPrompts reports whether prompts are cancelled because their session or connection ends, and not because the client wants
+// that, or they are over.
+func endsPrompts(cause error) bool {
 	switch {
-	case !ends(cause):
-		return // the client has cancelled it, and the agent says what becomes of it
-	case !begun && !errors.Is(cause, ErrSessionClosed):
-		q.End(TurnEnd{Err: errShutdown})
-		return
+	case errors.Is(cause, ErrSessionClosed):
+		return true
+	case cause == nil, errors.Is(cause, context.Canceled), errors.Is(cause, ErrCancelled), errors.Is(cause, jsonrpc.ErrRequestCancelled):
+		return false
 	}
-	s := q.s
-	if !begun || s.c.Version() == 1 || s.acquireBehind(s.ctx, true) != nil {
-		q.End(TurnEnd{Stop: StopCancelled})
-		return
-	}
-	defer s.releaseSending()
-	if q.end(TurnEnd{Stop: StopCancelled}) { // the next prompt may arrive as soon as the client sees the end
-		_ = s.send(s.ctx, &IdleStateUpdate{StopReason: StopCancelled})
-	}
+	return true
 }
 
 // queued has the Queue hook take a prompt, and returns the answer to its request.
 func (c *AgentConn) queued(ctx context.Context, id SessionID, blocks []ContentBlock, meta json.RawMessage) queueAnswer {
 	s, p, _, err := c.enter(ctx, id, blocks)
+	if err == nil {
+		err = c.take(p)
+	}
 	if err != nil {
 		c.refuse(id, jsonrpc.RequestFrom(ctx))
 		return queueAnswer{TurnEnd: TurnEnd{Err: err}}
@@ -182,24 +182,13 @@ func (c *AgentConn) queued(ctx context.Context, id SessionID, blocks []ContentBl
 		answers: make(chan queueAnswer, 1), sent: make(chan struct{}),
 	}
 	p.req.AfterAnswer(func() { close(q.sent) })
-	err = p.inLine(s.ctx, func() error {
-		if ends(context.Cause(p.ctx)) {
-			return p.refusal()
+	if err = c.offer(ctx, q); err != nil {
+		if q.settleUpTo(promptTaken) == promptTaken {
+			return queueAnswer{TurnEnd: TurnEnd{Err: err}}
 		}
-		a := c.agent.Load()
-		call := &Call{Method: acpv2.MethodSessionPrompt.Name, SessionID: id, Queued: q}
-		return c.guard("Queue", func() error {
-			return through(&q.ctx, a.Middleware, call, func(ctx context.Context) error { return a.Queue(ctx, q) })
-		})
-	})
-	if err != nil && q.advance(queuedOver) {
-		q.settle(queuedWaits)
-		return queueAnswer{TurnEnd: TurnEnd{Err: err}}
+		c.agent.Load().Logger.Error("acp: the Queue hook has failed, but the turn has begun", "error", err)
 	}
-	p.queued.Store(q)
-	if cause := context.Cause(p.ctx); cause != nil {
-		go q.abandon(cause) // it came before
-	}
+	context.AfterFunc(p.life, q.abandon)
 	a := <-q.answers
 	if a.begun {
 		q.goesOn()
@@ -207,18 +196,42 @@ func (c *AgentConn) queued(ctx context.Context, id SessionID, blocks []ContentBl
 	return a
 }
 
+// take notes that the Queue hook is about to get a prompt, which does not leave the queue before it is over.
+func (c *AgentConn) take(p *prompt) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.place == promptLeft { // withdrawn at this moment
+		return p.refusal()
+	}
+	p.place = promptTaken
+	return nil
+}
+
+// offer calls the Queue hook.
+func (c *AgentConn) offer(ctx context.Context, q *QueuedPrompt) error {
+	life := &turnContext{q.p.life, ctx}
+	return q.p.inLine(life, func() error {
+		if life.Err() != nil {
+			return q.p.refusal()
+		}
+		a := c.agent.Load()
+		call := &Call{Method: acpv2.MethodSessionPrompt.Name, SessionID: q.s.id, Queued: q}
+		return c.guard("Queue", func() error {
+			return through(life, a.Middleware, call, func(ctx context.Context) error { return a.Queue(ctx, q) })
+		})
+	})
+}
+
 // goesOn is called before the request of a turn that has begun is answered, in version 2: it does not stand for the turn any
 // more.
 func (q *QueuedPrompt) goesOn() {
 	c := q.s.c
+	over := q.p.req.Continue(q.p.cancel)
 	c.mu.Lock()
 	q.p.answer()
-	c.mu.Unlock()
-	over := q.p.req.Continue(q.p.cancel)
-	q.mu.Lock()
 	q.over = over
-	ended := q.state == queuedOver
-	q.mu.Unlock()
+	ended := q.p.place >= promptSettled
+	c.mu.Unlock()
 	if ended {
 		over()
 	}

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // queueing returns an agent whose prompts the test takes from a channel.
@@ -296,5 +299,91 @@ func TestQueueAlone(t *testing.T) {
 		if _, err := a.ready(); err == nil {
 			t.Errorf("%s may be set, too", name)
 		}
+	}
+}
+
+// TestQueueHeld: what the agent has is in the queue until it is over, although its request was withdrawn: it counts against
+// MaxHeld, and ends with its session.
+func TestQueueHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for version := 1; version <= 2; version++ {
+			a, prompts := queueing()
+			a.MaxHeld = 2
+			r := dialVersion(t, a, version)
+			s := r.session()
+			for i := range 8 {
+				ctx, cancel := context.WithCancel(t.Context())
+				r.answered(r.startPrompt(ctx, s, fmt.Sprint(i)))
+				synctest.Wait()
+				cancel()
+				synctest.Wait()
+			}
+			if len(prompts) != 3 {
+				t.Errorf("version %d: the agent has %d prompts, one and two that are held", version, len(prompts))
+			}
+			for range 2 {
+				q := <-prompts
+				if cause := context.Cause(q.Context()); !errors.Is(cause, jsonrpc.ErrRequestCancelled) {
+					t.Errorf("version %d: %v", version, cause)
+				}
+				q.End(TurnEnd{Stop: StopCancelled})
+			}
+			r.must("session/close", fmt.Sprintf(`{"sessionId":%q}`, s))
+			q := <-prompts
+			if at := q.settle(); at < promptSettled {
+				t.Errorf("version %d: its session is closed, and it is at %d", version, at)
+			}
+			r.conn.Close()
+		}
+	})
+}
+
+// TestQueueWhileTaken: a prompt ends with its session, also if that ends while the hook runs and the client has cancelled before,
+// and if the hook fails after it has said that the turn begins.
+func TestQueueWhileTaken(t *testing.T) {
+	for _, begins := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			for version := 1; version <= 2; version++ {
+				a, _ := queueing()
+				a.Logger = slog.New(slog.DiscardHandler)
+				taken, goOn := make(chan struct{}), make(chan struct{})
+				a.Queue = func(ctx context.Context, q *QueuedPrompt) error {
+					if begins {
+						go q.Begin("1")
+					}
+					close(taken)
+					select {
+					case <-ctx.Done():
+					case <-goOn:
+					}
+					return errors.New("broken")
+				}
+				r := dialVersion(t, a, version)
+				s := r.session()
+				answer := r.answered(r.startPrompt(t.Context(), s, "one"))
+				<-taken
+				synctest.Wait()
+				want := `{"stopReason":"cancelled"}`
+				if version == 2 {
+					want = "error -32800"
+				}
+				if begins {
+					close(goOn)
+					synctest.Wait()
+					if version == 2 {
+						want = `{"messageId":"1"}`
+					}
+				} else {
+					r.notify("session/cancel", fmt.Sprintf(`{"sessionId":%q}`, s))
+					synctest.Wait()
+					want = "error -32603" // which the hook has returned
+				}
+				r.must("session/close", fmt.Sprintf(`{"sessionId":%q}`, s))
+				if got := answer(); got != want {
+					t.Errorf("version %d, begins %t: %s, want %s", version, begins, got, want)
+				}
+				r.conn.Close()
+			}
+		})
 	}
 }

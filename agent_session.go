@@ -474,7 +474,7 @@ func (s *AgentSession) follow(u SessionUpdate) {
 	case *RunningStateUpdate:
 		s.running = true
 	case *IdleStateUpdate:
-		s.running, s.waited = false, 0
+		s.running = false
 	}
 }
 

@@ -357,6 +357,23 @@ func TestReplyLost(t *testing.T) {
 	})
 }
 
+// TestReplyUnclaimed: a message of a turn that has ended is not that of a prompt that comes later, although agents of older drafts do
+// not say whose messages are.
+func TestReplyUnclaimed(t *testing.T) {
+	single(t, Client{}, 2, func(t *testing.T, s *ClientSession, a *clientScript) {
+		for _, reason := range []StopReason{StopEndTurn, StopRefusal} {
+			r := s.Prompt(t.Context(), Text("hi"))
+			f := a.next("session/prompt")
+			for _, step := range strings.Fields("user others O running idle=" + string(reason)) {
+				a.step(f, step)
+			}
+			if res, err := r.Wait(); err != nil || res.StopReason != reason {
+				t.Error(res, err)
+			}
+		}
+	})
+}
+
 // TestReplyWithdrawn: in version 2 a prompt whose answer says that it was cancelled before it began has ended so (S42), whoever
 // has cancelled it.
 func TestReplyWithdrawn(t *testing.T) {

@@ -106,6 +106,11 @@ func (s *ClientSession) answered(ctx context.Context, r *Reply) {
 	}
 	id, from, end := s.turns.begins(answer.messageID)
 	r.accept(id, from)
+	s.mu.Lock()
+	if !slices.ContainsFunc(s.replies, func(r *Reply) bool { return !r.turn.accepted.Load() }) {
+		s.turns.seen = nil // what was not claimed is no later prompt's
+	}
+	s.mu.Unlock()
 	if end.state != nil {
 		r.buffer.cut(end.seq)
 		s.complete(r, end.state)

@@ -128,18 +128,17 @@ func (elsewhere) submit(context.Context, *turn) (*turn, error) { return nil, err
 type ownRequest struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	begun  chan acp.MessageID
 	ended  chan acp.TurnEnd
 }
 
 func newOwnRequest(t *testing.T) *ownRequest {
-	r := &ownRequest{begun: make(chan acp.MessageID, 1), ended: make(chan acp.TurnEnd, 1)}
+	r := &ownRequest{ended: make(chan acp.TurnEnd, 1)}
 	r.ctx, r.cancel = context.WithCancelCause(t.Context())
 	return r
 }
 
 func (r *ownRequest) Context() context.Context { return r.ctx }
-func (r *ownRequest) Begin(id acp.MessageID)   { r.begun <- id }
+func (r *ownRequest) Begin(acp.MessageID)      {}
 func (r *ownRequest) End(e acp.TurnEnd)        { r.ended <- e }
 
 // TestPromptAfterMove: a prompt that a place refuses since it is gone runs, also if the client is at the next place
@@ -159,8 +158,8 @@ func TestPromptAfterMove(t *testing.T) {
 				close(e.over)
 				req := newOwnRequest(t)
 				o := newOwnPrompt(req, &turn{id: "m", by: local, content: []acp.ContentBlock{acp.Text("two")}, operation: operation}, e)
-				if w.adds(o) {
-					t.Fatal("it waits")
+				if later, err := w.adds(o); later || err != nil {
+					t.Fatal(later, err)
 				}
 				want := "two|three"
 				stop := acp.StopEndTurn

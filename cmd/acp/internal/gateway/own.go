@@ -1,14 +1,17 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/cmd/acp/internal/records"
 	"github.com/goacp/acp/internal/skills"
 	"github.com/goacp/acp/jsonrpc"
@@ -23,6 +26,7 @@ type ownPrompt struct {
 	// Guarded by the watcher's lock.
 	state     ownState
 	id        acp.MessageID // in the log: that of sent, unless the prompt was sent before
+	end       turnEnd       // once it is ownEnded
 	at        place         // that it was sent to last; nil for none
 	runs      *turn         // there, once it is queued
 	cancelled bool          // by the client
@@ -44,6 +48,7 @@ const (
 	ownUnsent                  // no place has it
 	ownLost                    // the place that had it is gone: the log may say more
 	ownBegun                   // its turn runs, as far as the client was sent the log
+	ownEnded                   // it ended long ago; the client learns that when no turn of its own runs
 	ownOver                    // the client knows how it has ended
 )
 
@@ -56,9 +61,6 @@ func (g *Gateway) receive(ctx context.Context, q *acp.QueuedPrompt) error {
 	if !ok {
 		return acp.SessionNotFound(q.Session().ID())
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // if the client cancels it, it may have run before
-	defer stop()
-	defer context.AfterFunc(w.ctx, stop)()
 	who, err := w.entitled(ctx)
 	if err != nil {
 		return err
@@ -85,14 +87,16 @@ func (g *Gateway) receive(ctx context.Context, q *acp.QueuedPrompt) error {
 		return err
 	}
 	o := newOwnPrompt(q, &turn{id: q.PromptID(), by: w.who.User, from: w.who.name(), rank: who.rank(), content: content, operation: m.Operation, trace: traceOf(ctx)}, p)
-	later := w.adds(o)
+	later, err := w.adds(o)
+	if err != nil {
+		return err
+	}
 	context.AfterFunc(q.Context(), func() { w.cancels(o) })
 	if later { // behind those that wait for another place
 		return nil
 	}
-	err = w.hand(ctx, p, o)
-	if err != nil {
-		w.passes(o)
+	if err = w.hand(ctx, p, o); err != nil && !w.refuses(o) {
+		return nil // the log has it all the same
 	}
 	return unkept(err)
 }
@@ -112,10 +116,15 @@ func (o *ownPrompt) attempt() *turn {
 }
 
 // adds adds a prompt to those of the client. It reports whether the prompt is sent later, because earlier ones were sent to a
-// place that is gone, and have to be sent again first.
-func (w *watcher) adds(o *ownPrompt) (later bool) {
+// place that is gone, and have to be sent again first. It fails if nothing more is sent to the client.
+func (w *watcher) adds(o *ownPrompt) (later bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	select {
+	case <-w.over: // and tellEnds does not see it
+		return false, w.ended()
+	default:
+	}
 	later = slices.ContainsFunc(w.own, (*ownPrompt).waitsForPlace)
 	w.own = append(w.own, o)
 	o.cancelled = wantsCancelled(o.req)
@@ -123,8 +132,29 @@ func (w *watcher) adds(o *ownPrompt) (later bool) {
 		o.state, o.at = ownUnsent, nil
 		w.resolve()
 	}
-	return later
+	return later, nil
 }
+
+// refuses drops a prompt that does not run. It reports false if the client learns of it in another way.
+func (w *watcher) refuses(o *ownPrompt) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if o.state >= ownBegun {
+		return false
+	}
+	w.drop(o)
+	return true
+}
+
+// drop is called with a prompt that ends for the client. The caller holds mu.
+func (w *watcher) drop(o *ownPrompt) {
+	o.state = ownOver
+	w.own = slices.DeleteFunc(w.own, func(other *ownPrompt) bool { return other == o })
+	w.resolve() // the next one may have waited for it
+}
+
+// is reports whether the log has the prompt under an id. The caller holds the watcher's lock.
+func (o *ownPrompt) is(id acp.MessageID) bool { return o.id == id || o.sent.id == id }
 
 // waitsForPlace reports whether the prompt is not known to be queued where the session is now, and will be sent there. The
 // caller holds the watcher's lock.
@@ -147,14 +177,14 @@ func (w *watcher) hand(ctx context.Context, p place, o *ownPrompt) error {
 	}
 	w.mu.Unlock()
 	runs, err := p.submit(ctx, t)
-	gone := false
+	w.mu.Lock()
+	gone := false // as of now: whoever finds out later does not see that it is being sent
 	select {
 	case <-p.gone():
 		gone = true
 	default:
 	}
 	unsent := isMoving(err) || err != nil && gone
-	w.mu.Lock()
 	begun := o.state != ownSending
 	switch {
 	case unsent && !begun:
@@ -216,25 +246,37 @@ func (w *watcher) await(p place, o *ownPrompt, runs *turn) {
 	}
 }
 
-// begins is called with a prompt that the client is about to be sent. It returns the client's own one that this is, which has
-// begun, or nil.
-func (w *watcher) begins(p *records.Prompt) *ownPrompt {
+// begins is called with a prompt that the client is about to be sent. It returns the client's own ones that this is, which have
+// begun: one, unless the client has sent it twice.
+func (w *watcher) begins(p *records.Prompt) (all []*ownPrompt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	id := acp.MessageID(p.ID)
-	i := slices.IndexFunc(w.own, func(o *ownPrompt) bool {
-		return o.id == id || o.sent.id == id || p.Operation != "" && p.Operation == o.sent.operation && p.By == o.sent.by
-	})
-	if i < 0 || w.own[i].state == ownBegun {
-		return nil
+	for _, o := range w.own {
+		if o.state >= ownBegun || !o.is(id) && !o.repeats(p) {
+			continue
+		}
+		o.id, o.state = id, ownBegun
+		all = append(all, o)
+		if o.cancelled && o.at != w.at { // where that was not known
+			w.cancelAt(w.at, id)
+		}
 	}
-	o := w.own[i]
-	o.id, o.state = id, ownBegun
-	if o.cancelled && o.at != w.at { // where that was not known
-		stop, at := w.who.name(), w.at
-		w.g.work.Go(func() { at.cancelRunning(w.now().canceller(), stop, id) })
+	return all
+}
+
+// repeats reports whether a prompt of the log is the first try.
+func (o *ownPrompt) repeats(p *records.Prompt) bool {
+	if p.Operation == "" || p.Operation != o.sent.operation || p.By != o.sent.by {
+		return false
 	}
-	return o
+	raw, err := records.RawPrompt(o.sent.content)
+	return err == nil && bytes.Equal(raw, p.Raw)
+}
+
+// cancelAt cancels a turn of the client at another place than it was sent to. The caller holds mu.
+func (w *watcher) cancelAt(p place, id acp.MessageID) {
+	w.g.work.Go(func() { p.cancelRunning(w.now().canceller(), w.who.name(), id) })
 }
 
 // beginsBefore is called once the client was sent everything up to where its prompt has begun, which it has sent again.
@@ -252,38 +294,15 @@ func (w *watcher) beginsBefore(o *ownPrompt) {
 	}
 }
 
-// ends is called with the end of a turn that the client is about to be sent. It returns the client's own prompt, which is over
-// from then on, and what state it was in; or nil.
-func (w *watcher) ends(id acp.MessageID) (*ownPrompt, ownState) {
-	w.mu.Lock()
-	i := slices.IndexFunc(w.own, func(o *ownPrompt) bool { return o.id == id || o.sent.id == id })
-	if i < 0 {
-		w.mu.Unlock()
-		return nil, 0
-	}
-	o := w.own[i]
-	w.mu.Unlock()
-	return o, w.passes(o)
-}
-
-// passes removes a prompt that ends for the client, and returns what state it was in.
-func (w *watcher) passes(o *ownPrompt) (was ownState) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	was, o.state = o.state, ownOver
-	w.own = slices.DeleteFunc(w.own, func(other *ownPrompt) bool { return other == o })
-	w.resolve() // the next one may have waited for it
-	return was
-}
-
 // sendPrompt sends the client a prompt, and that its turn runs.
 func (w *watcher) sendPrompt(p *records.Prompt) error {
-	o, own := w.begins(p), false
-	if o != nil {
-		if own = p.ID == string(o.sent.id); own { // otherwise its message says so
+	own := false
+	for _, o := range w.begins(p) {
+		o.req.Begin(acp.MessageID(p.ID))
+		if o.sent.id == acp.MessageID(p.ID) { // otherwise its message says so
+			own = true
 			w.notify(w.ctx, MethodBegun, Begun{acp.SessionID(w.id), o.sent.id, o.sent.operation})
 		}
-		o.req.Begin(acp.MessageID(p.ID))
 	}
 	message := p.Message(w.who.User)
 	if own {
@@ -297,24 +316,40 @@ func (w *watcher) sendPrompt(p *records.Prompt) error {
 	return w.session.Send(&w.pos.running)
 }
 
+// ends is called with the end of a turn that the client is about to be sent. It returns the client's own prompts that are over
+// from then on.
+func (w *watcher) ends(id acp.MessageID) (all []*ownPrompt) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all = slices.DeleteFunc(slices.Clone(w.own), func(o *ownPrompt) bool { return !o.is(id) || o.state == ownEnded })
+	for _, o := range all {
+		w.drop(o)
+	}
+	return all
+}
+
 // sendEnd sends the client the end of a turn.
 func (w *watcher) sendEnd(end *records.End, r *engine.Record) error {
-	o, was := w.ends(acp.MessageID(end.Prompt))
-	if o == nil {
+	id := acp.MessageID(end.Prompt)
+	all := w.ends(id)
+	if len(all) == 0 {
 		return sendEnd(w.session, end, r)
 	}
-	if was != ownBegun {
-		o.req.Begin(acp.MessageID(end.Prompt))
-	}
 	outcome := outcomeOfEnd(end, r.Seq)
-	if len(outcome.meta) == 0 {
-		outcome.meta = positionMeta(r.Seq, markOf(r), 0)
+	var at json.RawMessage
+	ownmeta.Read(positionMeta(r.Seq, markOf(r), 0), &at)
+	outcome.meta = ownmeta.Add(outcome.meta, at)
+	for _, o := range all {
+		o.req.Begin(id) // unless it has
+		o.req.End(w.answer(&outcome))
 	}
-	o.req.End(w.answer(&outcome))
-	if w.session.Conn().Version() == 1 {
-		return nil // the answer says it
+	if w.session.Conn().Version() > 1 { // otherwise the answer says it
+		if err := sendEnd(w.session, end, r); err != nil {
+			return err
+		}
 	}
-	return sendEnd(w.session, end, r)
+	w.tellEnded()
+	return nil
 }
 
 // answer returns an end as the client is answered.
@@ -329,32 +364,70 @@ func (w *watcher) answer(end *turnEnd) acp.TurnEnd {
 func (w *watcher) tellEnd(o *ownPrompt, end turnEnd, id acp.MessageID) {
 	w.telling.Lock()
 	defer w.telling.Unlock()
-	was := w.passes(o)
-	if was == ownOver {
+	w.mu.Lock()
+	was := o.state
+	if was >= ownEnded || was == ownBegun && end.refused { // the log knows better
+		w.mu.Unlock()
 		return
 	}
 	ran := was == ownBegun || end.seq > 0 && !end.refused
-	if ran && was != ownBegun {
-		o.req.Begin(id)
+	if ran && was != ownBegun && w.session.Conn().Version() > 1 {
+		o.id, o.end, o.state = id, end, ownEnded
+		w.mu.Unlock()
+		w.tellEnded()
+		return
 	}
+	w.drop(o)
+	w.mu.Unlock()
 	said := w.answer(&end)
 	o.req.End(said)
 	if !ran || w.session.Conn().Version() == 1 {
 		return
 	}
-	idle := (&records.End{Prompt: string(id), Stop: end.stop, By: end.by, Meta: end.meta}).Update()
-	if said.Err != nil {
-		idle.StopReason, idle.Error = acp.StopError, records.ErrorOf(said.Err)
+	w.running = false // whatever the log says later
+	w.sendIdle(id, &end, said.Err)
+	w.tellEnded()
+}
+
+// tellEnded tells a client of version 2 the ends of prompts that it has sent again. It takes the next end that it is sent for that
+// of every turn that runs as far as it knows, so none may be its own. The caller holds telling.
+func (w *watcher) tellEnded() {
+	w.mu.Lock()
+	var all []*ownPrompt
+	for _, o := range w.own {
+		switch o.state {
+		case ownBegun:
+			w.mu.Unlock()
+			return
+		case ownEnded:
+			all = append(all, o)
+		}
 	}
-	if was == ownBegun {
-		w.running = false // whatever the log says later
-	} else if !w.running {
-		_ = w.session.Send(&acp.RunningStateUpdate{}) // like what follows, it fails if the client has left
+	for _, o := range all {
+		w.drop(o)
+	}
+	w.mu.Unlock()
+	for _, o := range all {
+		o.req.Begin(o.id)
+		said := w.answer(&o.end)
+		o.req.End(said)
+		if !w.running {
+			_ = w.session.Send(&acp.RunningStateUpdate{}) // like what follows, it fails if the client has left
+		}
+		w.sendIdle(o.id, &o.end, said.Err)
+		if w.running {
+			_ = w.session.Send(&acp.RunningStateUpdate{}) // the turn of somebody else does
+		}
+	}
+}
+
+// sendIdle sends a client of version 2 the end of a turn of its own.
+func (w *watcher) sendIdle(id acp.MessageID, end *turnEnd, err error) {
+	idle := (&records.End{Prompt: string(id), Stop: end.stop, By: end.by, Meta: end.meta}).Update()
+	if err != nil {
+		idle.StopReason, idle.Error = acp.StopError, records.ErrorOf(err)
 	}
 	_ = w.session.Send(idle)
-	if w.running {
-		_ = w.session.Send(&acp.RunningStateUpdate{}) // the turn of another prompt does
-	}
 }
 
 // tellEnds tells the client how its prompts have ended, as far as that is known: nothing more of the log is sent.
@@ -375,6 +448,9 @@ func (w *watcher) tellEnds() {
 		}
 		w.tellEnd(o, end, cmp.Or(end.first, id))
 	}
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	w.tellEnded()
 }
 
 // cancels is called when the context of a prompt is done. The client may have cancelled it, or the session's prompts; or it has

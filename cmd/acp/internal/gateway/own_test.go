@@ -312,3 +312,127 @@ func TestCloseLeaves(t *testing.T) {
 		}
 	})
 }
+
+// own returns the prompts of clients of a session that have come to a state.
+func (r *rig) own(id acp.SessionID, state ownState) (n int) {
+	r.g.present.mu.Lock()
+	defer r.g.present.mu.Unlock()
+	for w := range r.g.present.in[string(id)] {
+		w.mu.Lock()
+		for _, o := range w.own {
+			if o.state == state {
+				n++
+			}
+		}
+		w.mu.Unlock()
+	}
+	return n
+}
+
+// TestRepeatedWhileOwn: a client of version 2 that sends a prompt again that has ended, while another one of its own runs, does not
+// take the end of the one for that of the other.
+func TestRepeatedWhileOwn(t *testing.T) {
+	goOn := make(chan struct{})
+	r := newRig(t, talking(goOn))
+	c := r.connect(2)
+	s := c.new(t)
+	if _, err := sendOperation(t, s, "one", "op-1").Wait(); err != nil {
+		t.Fatal(err)
+	}
+	running := sendOperation(t, s, "wait", "op-2")
+	c.seen.until(t, "agent: waiting")
+	again := startOperation(t, c, s.ID(), "one", "op-1")
+	for r.own(s.ID(), ownEnded) == 0 {
+		runtime.Gosched()
+	}
+	select {
+	case <-running.Done():
+		t.Error("the turn that runs has ended for its client")
+	default:
+	}
+	close(goOn)
+	if res, err := running.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
+		t.Error(res, err)
+	}
+	if res, err := again.Wait(); err != nil || !hasPrompt(t, r, s.ID(), res.MessageID) {
+		t.Error(res, err)
+	}
+}
+
+// TestRepeatedTwice: a client may send a prompt twice while that runs: both have its end, and the next one has its own.
+func TestRepeatedTwice(t *testing.T) {
+	versions(t, func(t *testing.T, version, agent int) {
+		one, two := make(chan struct{}), make(chan struct{})
+		r := newRig(t, &acp.Agent{Prompt: func(ctx context.Context, turn *acp.Turn) (acp.StopReason, error) {
+			goOn, stop := one, acp.StopEndTurn
+			if turn.Text() == "two" {
+				goOn, stop = two, acp.StopRefusal
+			}
+			_ = turn.Say("run " + turn.Text())
+			select {
+			case <-goOn:
+			case <-ctx.Done():
+			}
+			return stop, nil
+		}})
+		r.max = agent
+		c := r.connect(version)
+		s := c.new(t)
+		first := sendOperation(t, s, "one", "op-1")
+		c.seen.until(t, "agent: run one")
+		again := sendOperation(t, s, "one", "op-1")
+		for r.own(s.ID(), ownBegun) != 2 {
+			runtime.Gosched()
+		}
+		next := sendOperation(t, s, "two", "op-2")
+		queued(r.g.session(string(s.ID())), 2)
+		close(one)
+		for _, reply := range []*acp.Reply{first, again} {
+			if res, err := reply.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
+				t.Error(res, err)
+			}
+		}
+		c.seen.until(t, "agent: run two")
+		select {
+		case <-next.Done():
+			t.Error("the turn that runs has ended for its client")
+		default:
+		}
+		close(two)
+		if res, err := next.Wait(); err != nil || res.StopReason != acp.StopRefusal {
+			t.Error(res, err)
+		}
+	})
+}
+
+// TestCloseWhileMoving: a client may close a session that has no place, and in which a prompt of its own waits for one.
+func TestCloseWhileMoving(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		r := newRig(t, talking(nil))
+		s := r.connect(version).new(t)
+		say(t, s, "one") // the watcher is there
+		over := make(chan struct{})
+		close(over)
+		var w *watcher
+		r.g.present.mu.Lock()
+		for w = range r.g.present.in[string(s.ID())] {
+		}
+		r.g.present.mu.Unlock()
+		w.mu.Lock()
+		was := w.at
+		w.at = &nowhere{r.g, string(s.ID()), over}
+		w.mu.Unlock()
+		was.leave(w)
+		reply := s.Prompt(t.Context(), acp.Text("two"))
+		if err := s.Close(t.Context()); err != nil { // and not after moveTime
+			t.Error(err)
+		}
+		if res, err := reply.Wait(); err == nil && res.StopReason != acp.StopCancelled {
+			t.Error(res, err)
+		}
+		<-w.over
+		if _, err := w.adds(newOwnPrompt(newOwnRequest(t), &turn{id: "late"}, was)); err == nil {
+			t.Error("a prompt is taken that nobody would answer")
+		}
+	}
+}

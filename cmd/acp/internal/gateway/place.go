@@ -163,6 +163,11 @@ func (w *watcher) moveOnce(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for _, o := range w.own {
+		if o.state == ownBegun && o.cancelled && o.at != p { // at a place that was gone, perhaps
+			w.cancelAt(p, o.id)
+		}
+	}
 	w.at, w.last = p, last
 	close(w.moved)
 	w.moved = make(chan struct{})
