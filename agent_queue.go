@@ -120,20 +120,24 @@ func (q *QueuedPrompt) await() {
 	}
 }
 
-// abandon ends a prompt whose session or connection ends, for which the agent is not waited for.
+// abandon ends a prompt whose session or connection ends, for which the agent is not waited for. The client has cancelled it by
+// closing the session; the end of a connection cancels nothing, and says nothing of the turn.
 func (q *QueuedPrompt) abandon() {
-	if !endsPrompts(context.Cause(q.p.life)) {
+	cause := context.Cause(q.p.life)
+	switch {
+	case !endsPrompts(cause):
 		return // it is over
+	case !errors.Is(cause, ErrSessionClosed):
+		q.End(TurnEnd{Err: errShutdown})
+		return
 	}
-	e := TurnEnd{Stop: StopCancelled}
 	s, c := q.s, q.s.c
-	closes := errors.Is(context.Cause(q.p.life), ErrSessionClosed)
-	for told := false; ; told = true {
-		sends := s.acquireBehind(s.ctx, true) == nil // the end of a session is not answered before that of its turn was sent
+	for told := c.Version() == 1; ; told = true {
+		sends := s.acquireBehind(s.ctx, true) == nil // the client is sent the end of the turn before the answer to its request
 		c.mu.Lock()
 		running := q.p.place == promptRunning
 		c.mu.Unlock()
-		if running && !told && c.Version() > 1 { // the client must know that it has begun
+		if running && !told { // nor is that before the client knows that it has begun
 			if sends {
 				s.releaseSending()
 			}
@@ -141,16 +145,13 @@ func (q *QueuedPrompt) abandon() {
 			continue
 		}
 		was := q.settle()
-		if was == promptRunning && sends && c.Version() > 1 {
+		if sends && was == promptRunning && c.Version() > 1 {
 			_ = s.send(s.ctx, &IdleStateUpdate{StopReason: StopCancelled})
 		}
 		if sends {
 			s.releaseSending()
 		}
-		if was == promptTaken && !closes {
-			e = TurnEnd{Err: errShutdown}
-		}
-		q.end(was, e)
+		q.end(was, TurnEnd{Stop: StopCancelled})
 		return
 	}
 }

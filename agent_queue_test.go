@@ -190,9 +190,9 @@ func TestQueueEnds(t *testing.T) {
 			second: [3]string{1: `{"stopReason":"cancelled"}`, 2: "error -32800"},
 		},
 		{
-			name: "the agent closes", idle: true,
+			name:   "the agent closes",
 			end:    func(r *rawClient, _ string) { _ = r.agent.Close() },
-			first:  [3]string{1: `{"stopReason":"cancelled"}`, 2: `{"messageId":"1"}`},
+			first:  [3]string{1: "error -32001", 2: `{"messageId":"1"}`},
 			second: [3]string{1: "error -32001", 2: "error -32001"},
 		},
 		{
@@ -224,7 +224,7 @@ func TestQueueEnds(t *testing.T) {
 						t.Errorf("version %d: %s", version, diff)
 					}
 					var idle []string
-					if tt.idle && version == 2 {
+					if tt.idle && version == 2 { // otherwise the turn may continue
 						idle = []string{"idle cancelled"}
 					}
 					if diff := cmp.Diff(idle, r.updates()); diff != "" {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing/synctest"
 	"time"
 
@@ -62,38 +63,44 @@ func (w *world) step() {
 func (w *world) promptStep() {
 	i := w.random.IntN(len(w.all))
 	c := w.all[i]
-	if c.session == nil || c.waits() {
+	if c.waits(); c.session == nil || len(c.prompts) == maxSimPrompts {
 		return
 	}
 	p := &simPrompt{text: w.name("p")}
-	w.sent = append(w.sent, p)
+	if n := len(c.had); n > 0 && w.random.IntN(4) == 0 {
+		p.text = c.had[w.random.IntN(n)] // although it knows the end, or is waiting for that
+	} else {
+		c.had = append(c.had, p.text)
+	}
+	w.sent, c.prompts = append(w.sent, p), append(c.prompts, p)
 	w.note("client %d prompts %s", i, p.text)
 	c.send(p)
 }
 
-// waits reports whether a client has a prompt that has not ended, as far as it knows, and notes if it has.
+// maxSimPrompts is how many prompts of a client run or wait at once.
+const maxSimPrompts = 3
+
+// waits reports whether a client has prompts that have not ended, as far as it knows, and notes which have.
 func (c *simClient) waits() bool {
-	p := c.prompt
-	if p == nil {
-		return false
-	}
-	select {
-	case <-p.reply.Done():
-	default:
+	c.prompts = slices.DeleteFunc(c.prompts, func(p *simPrompt) bool {
+		select {
+		case <-p.reply.Done():
+		default:
+			return false
+		}
+		res, err := p.reply.Wait()
+		if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, acp.ErrOutcomeUnknown) {
+			return false // it is sent again
+		}
+		if err != nil {
+			c.w.note("%sfails: %v", p.text, err)
+		} else if p.stop = res.StopReason; p.stop != acp.StopEndTurn {
+			c.w.note("%shas ended: %s", p.text, p.stop)
+		}
+		p.ended = true
 		return true
-	}
-	res, err := p.reply.Wait()
-	if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, acp.ErrOutcomeUnknown) {
-		return true // it is sent again
-	}
-	if err != nil {
-		c.w.note("%sfails: %v", p.text, err)
-	} else if p.stop = res.StopReason; p.stop != acp.StopEndTurn {
-		c.w.note("%shas ended: %s", p.text, p.stop)
-	}
-	p.ended = true
-	c.prompt = nil
-	return false
+	})
+	return len(c.prompts) > 0
 }
 
 func (w *world) actStep() {
@@ -220,13 +227,15 @@ func (w *world) comeOrGoStep() {
 	}
 }
 
-// back has a client come back, which sends its prompt again.
+// back has a client come back, which sends its prompts again.
 func (w *world) back(c *simClient) {
 	if c.connect(); c.conn == nil {
 		return
 	}
 	if w.enter(c, w.random.IntN(4) == 0) && c.waits() {
-		c.send(c.prompt)
+		for _, p := range c.prompts {
+			c.send(p)
+		}
 	}
 }
 

@@ -346,7 +346,8 @@ type simClient struct {
 	end     context.CancelFunc
 	view    *simView
 	served  sync.WaitGroup
-	prompt  *simPrompt // nil if it has none that has not ended
+	prompts []*simPrompt // that have not ended, as far as it knows
+	had     []string     // what it has prompted, for once more
 
 	mu    sync.Mutex
 	asked []*simAsk
@@ -428,12 +429,11 @@ func (c *simClient) enter(anew bool) error {
 	return err
 }
 
-// send sends a prompt, perhaps again.
+// send sends a prompt, which may be one that was cut off.
 func (c *simClient) send(p *simPrompt) {
 	p.reply = c.session.PromptRequest(context.Background(), &acpv2.PromptRequest{
 		Prompt: []acp.ContentBlock{acp.Text(p.text)}, Meta: ownmeta.Of(map[string]string{"operationId": strings.TrimSpace(p.text)}),
 	})
-	c.prompt = p
 }
 
 // A simTurn is a turn of the agent, and what it has said in it.
