@@ -180,7 +180,9 @@ func TestRemoveClaimed(t *testing.T) {
 	a, b := p.nodes(t)
 	c := a.connect(1)
 	s := c.new(t)
+	was := watcherOf(t, a, s.ID())
 	_ = c.conn.Close()
+	<-was.over // otherwise it claims the session again
 	if err := a.g.session(string(s.ID())).close(); err != nil {
 		t.Fatal(err)
 	}
