@@ -185,7 +185,7 @@ func (g *Gateway) join(ctx context.Context, p place, id string, as *acp.AgentSes
 	if err == nil && hello.Running { // sent by the watcher: the library says idle before the answer
 		var prompt uint64
 		prompt, err = g.turnAt(ctx, id, after)
-		w.running = prompt > 0
+		w.running, w.returns = prompt > 0, true
 	}
 	if err != nil {
 		w.cancel()

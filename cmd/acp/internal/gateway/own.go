@@ -297,6 +297,7 @@ func (w *watcher) beginsBefore(o *ownPrompt) {
 // sendPrompt sends the client a prompt, and that its turn runs.
 func (w *watcher) sendPrompt(p *records.Prompt) error {
 	own := false
+	w.running, w.returns = true, p.Operation != "" && p.By == w.who.User
 	for _, o := range w.begins(p) {
 		o.req.Begin(acp.MessageID(p.ID))
 		if o.sent.id == acp.MessageID(p.ID) { // otherwise its message says so
@@ -332,9 +333,6 @@ func (w *watcher) ends(id acp.MessageID) (all []*ownPrompt) {
 func (w *watcher) sendEnd(end *records.End, r *engine.Record) error {
 	id := acp.MessageID(end.Prompt)
 	all := w.ends(id)
-	if len(all) == 0 {
-		return sendEnd(w.session, end, r)
-	}
 	outcome := outcomeOfEnd(end, r.Seq)
 	var at json.RawMessage
 	ownmeta.Read(positionMeta(r.Seq, markOf(r), 0), &at)
@@ -343,7 +341,7 @@ func (w *watcher) sendEnd(end *records.End, r *engine.Record) error {
 		o.req.Begin(id) // unless it has
 		o.req.End(w.answer(&outcome))
 	}
-	if w.session.Conn().Version() > 1 { // otherwise the answer says it
+	if len(all) == 0 || w.session.Conn().Version() > 1 { // otherwise the answer says it
 		if err := sendEnd(w.session, end, r); err != nil {
 			return err
 		}
@@ -390,16 +388,17 @@ func (w *watcher) tellEnd(o *ownPrompt, end turnEnd, id acp.MessageID) {
 }
 
 // tellEnded tells a client of version 2 the ends of prompts that it has sent again. It takes the next end that it is sent for that
-// of every turn that runs as far as it knows, so none may be its own. The caller holds telling.
+// of every turn of its own that runs, so none may be its own, or may turn out to be one that it sends again. The caller holds
+// telling.
 func (w *watcher) tellEnded() {
 	w.mu.Lock()
 	var all []*ownPrompt
 	for _, o := range w.own {
-		switch o.state {
-		case ownBegun:
+		switch {
+		case o.state == ownBegun, w.running && w.returns:
 			w.mu.Unlock()
 			return
-		case ownEnded:
+		case o.state == ownEnded:
 			all = append(all, o)
 		}
 	}

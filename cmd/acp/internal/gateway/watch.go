@@ -34,6 +34,7 @@ type watcher struct {
 	herald    herald
 	seat      seat
 	running   bool                           // a turn runs, as far as the client knows
+	returns   bool                           // and the client may have sent its prompt, on an earlier connection
 	suggested *acpv2.PromptSuggestionsUpdate // when the client came, which it is sent first; or nil
 	pos       *position
 	saying
@@ -301,7 +302,6 @@ func (w *watcher) reached(ctx context.Context, seq uint64, or <-chan struct{}) e
 func (w *watcher) send(r engine.Record) error {
 	switch r.Kind {
 	case kindPrompt:
-		w.running = true
 		p, err := records.DecodePrompt(r.Data)
 		if err != nil {
 			return err
