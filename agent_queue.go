@@ -9,9 +9,9 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// A QueuedPrompt is a prompt of an agent with a [Agent.Queue] hook. The agent says where its turn begins and ends, for
-// example where a log says so that several clients are sent. Its methods may be called from any goroutine, but Begin and End
-// not by the hook itself, for whose end they wait. Experimental.
+// A QueuedPrompt is a prompt of an agent with a [Agent.Queue] hook. The agent says where its turn begins and ends,
+// for example where a log says so that several clients are sent. Its methods may be called from any goroutine, but
+// Begin and End not by the hook itself, for whose end they wait. Experimental.
 type QueuedPrompt struct {
 	s       *AgentSession
 	p       *prompt // whose place says how far it has come
@@ -25,7 +25,8 @@ type QueuedPrompt struct {
 	over    func()           // of [jsonrpc.Request.Continue]; nil while the request is open; guarded by the connection's mu
 }
 
-// A queueAnswer is the answer to the request of a queued prompt: that its turn has begun, or in version 1 its outcome.
+// A queueAnswer is the answer to the request of a queued prompt: that its turn has begun, or in version 1 its
+// outcome.
 type queueAnswer struct {
 	begun   bool
 	message MessageID
@@ -51,13 +52,14 @@ func (q *QueuedPrompt) Meta() json.RawMessage { return q.meta }
 // PromptID returns an id for the prompt as a message of the conversation.
 func (q *QueuedPrompt) PromptID() MessageID { return q.message }
 
-// Context returns a context that is done when the client cancels the prompt, or the session (its cause is [ErrCancelled] or
-// [jsonrpc.ErrRequestCancelled]), and when the prompt is over. A client that cancels waits for [QueuedPrompt.End].
+// Context returns a context that is done when the client cancels the prompt, or the session (its cause is
+// [ErrCancelled] or [jsonrpc.ErrRequestCancelled]), and when the prompt is over. A client that cancels waits for
+// [QueuedPrompt.End].
 func (q *QueuedPrompt) Context() context.Context { return &q.ctx }
 
-// Begin says that the turn begins, with the id of the prompt in the conversation, which the agent sends next. In version 2
-// that answers the client's request: Begin returns when the answer is on its way. In version 1 it waits for nothing. It does
-// nothing if the turn has begun or is over.
+// Begin says that the turn begins, with the id of the prompt in the conversation, which the agent sends next. In
+// version 2 that answers the client's request: Begin returns when the answer is on its way. In version 1 it waits for
+// nothing. It does nothing if the turn has begun or is over.
 func (q *QueuedPrompt) Begin(id MessageID) {
 	c := q.s.c
 	c.mu.Lock()
@@ -71,14 +73,14 @@ func (q *QueuedPrompt) Begin(id MessageID) {
 	}
 }
 
-// End says how the turn has ended, or that it will not begin. In version 1 that answers the client's request, and so it does
-// in version 2 if the turn has not begun: with Err, or else as one that was cancelled. End returns when the answer is on its
-// way. The end of a turn that has begun is an update in version 2, an [IdleStateUpdate], which the agent sends after End. End
-// does nothing if the turn is over.
+// End says how the turn has ended, or that it will not begin. In version 1 that answers the client's request, and so
+// it does in version 2 if the turn has not begun: with Err, or else as one that was cancelled. End returns when the
+// answer is on its way. The end of a turn that has begun is an update in version 2, an [IdleStateUpdate], which the
+// agent sends after End. End does nothing if the turn is over.
 func (q *QueuedPrompt) End(e TurnEnd) { q.end(q.settle(), e) }
 
-// settle ends the prompt for the queue, which it leaves when its request has an answer: a client that has that may send the
-// next one, which must not count this one. It returns where the prompt was.
+// settle ends the prompt for the queue, which it leaves when its request has an answer: a client that has that may
+// send the next one, which must not count this one. It returns where the prompt was.
 func (q *QueuedPrompt) settle() (was promptPlace) { return q.settleUpTo(promptRunning) }
 
 // settleUpTo is settle for a prompt that has come as far as a place at most.
@@ -120,8 +122,8 @@ func (q *QueuedPrompt) await() {
 	}
 }
 
-// abandon ends a prompt whose session or connection ends, for which the agent is not waited for. The client has cancelled it by
-// closing the session; the end of a connection cancels nothing, and says nothing of the turn.
+// abandon ends a prompt whose session or connection ends, for which the agent is not waited for. The client has
+// cancelled it by closing the session; the end of a connection cancels nothing, and says nothing of the turn.
 func (q *QueuedPrompt) abandon() {
 	cause := context.Cause(q.p.life)
 	switch {
@@ -156,8 +158,8 @@ func (q *QueuedPrompt) abandon() {
 	}
 }
 
-// endsPrompts reports whether prompts are cancelled because their session or connection ends, and not because the client wants
-// that, or they are over.
+// endsPrompts reports whether prompts are cancelled because their session or connection ends, and not because the
+// client wants that, or they are over.
 func endsPrompts(cause error) bool {
 	switch {
 	case errors.Is(cause, ErrSessionClosed):
@@ -223,8 +225,8 @@ func (c *AgentConn) offer(ctx context.Context, q *QueuedPrompt) error {
 	})
 }
 
-// goesOn is called before the request of a turn that has begun is answered, in version 2: it does not stand for the turn any
-// more.
+// goesOn is called before the request of a turn that has begun is answered, in version 2: it does not stand for the
+// turn any more.
 func (q *QueuedPrompt) goesOn() {
 	c := q.s.c
 	over := q.p.req.Continue(q.p.cancel)

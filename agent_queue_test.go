@@ -51,8 +51,8 @@ func (r *rawClient) answered(wait func() (string, error)) func() string {
 	}
 }
 
-// TestQueue: the turns of prompts begin and end where the agent says, in an order of its own, and the client is sent what the agent
-// sends and nothing else.
+// TestQueue: the turns of prompts begin and end where the agent says, in an order of its own, and the client is sent
+// what the agent sends and nothing else.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for version := 1; version <= 2; version++ {
@@ -118,8 +118,8 @@ func calls(all []func() string) (said []string) {
 	return said
 }
 
-// TestQueueCancel: a client that cancels is answered what the agent says became of its prompt, also if the agent learns of the
-// prompt only then.
+// TestQueueCancel: a client that cancels is answered what the agent says became of its prompt, also if the agent
+// learns of the prompt only then.
 func TestQueueCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for version := 1; version <= 2; version++ {
@@ -302,8 +302,8 @@ func TestQueueAlone(t *testing.T) {
 	}
 }
 
-// TestQueueHeld: what the agent has is in the queue until it is over, although its request was withdrawn: it counts against
-// MaxHeld, and ends with its session.
+// TestQueueHeld: what the agent has is in the queue until it is over, although its request was withdrawn: it counts
+// against MaxHeld, and ends with its session.
 func TestQueueHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for version := 1; version <= 2; version++ {
@@ -338,8 +338,8 @@ func TestQueueHeld(t *testing.T) {
 	})
 }
 
-// TestQueueWhileTaken: a prompt ends with its session, also if that ends while the hook runs and the client has cancelled before,
-// and if the hook fails after it has said that the turn begins.
+// TestQueueWhileTaken: a prompt ends with its session, also if that ends while the hook runs and the client has
+// cancelled before, and if the hook fails after it has said that the turn begins.
 func TestQueueWhileTaken(t *testing.T) {
 	for _, begins := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"github.com/goacp/acp"
 )
 
-// resolve sends again, to where the session is now, the prompts whose place is gone. It does so in the order in which they
-// came, and once the client was sent everything that was in the log when the next place had been found: what was begun has
-// its end in the log, too, and nothing else runs. What no place has queued is sent at once. What the client has cancelled, and
-// has not begun by then, is over. The caller holds w.mu.
+// resolve sends again, to where the session is now, the prompts whose place is gone. It does so in the order in which
+// they came, and once the client was sent everything that was in the log when the next place had been found: what was
+// begun has its end in the log, too, and nothing else runs. What no place has queued is sent at once. What the client
+// has cancelled, and has not begun by then, is over. The caller holds w.mu.
 func (w *watcher) resolve() {
 	if w.ctx.Err() != nil {
 		return // the client has left

@@ -17,8 +17,8 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// An ownPrompt is a prompt of the client itself that is not over. Its turn begins and ends for the client where the log says
-// so, among everything else that the client is sent.
+// An ownPrompt is a prompt of the client itself that is not over. Its turn begins and ends for the client where the
+// log says so, among everything else that the client is sent.
 type ownPrompt struct {
 	req  promptRequest
 	sent *turn // as the client has sent it
@@ -55,7 +55,8 @@ const (
 // maxOperation bounds the name of an operation, in bytes.
 const maxOperation = 256
 
-// receive queues a prompt, also while earlier ones of the client wait or run. It runs then whether the client stays or not.
+// receive queues a prompt, also while earlier ones of the client wait or run. It runs then whether the client stays
+// or not.
 func (g *Gateway) receive(ctx context.Context, q *acp.QueuedPrompt) error {
 	w, ok := q.Session().Value.(*watcher)
 	if !ok {
@@ -115,8 +116,8 @@ func (o *ownPrompt) attempt() *turn {
 	}
 }
 
-// adds adds a prompt to those of the client. It reports whether the prompt is sent later, because earlier ones were sent to a
-// place that is gone, and have to be sent again first. It fails if nothing more is sent to the client.
+// adds adds a prompt to those of the client. It reports whether the prompt is sent later, because earlier ones were
+// sent to a place that is gone, and have to be sent again first. It fails if nothing more is sent to the client.
 func (w *watcher) adds(o *ownPrompt) (later bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,19 +157,20 @@ func (w *watcher) drop(o *ownPrompt) {
 // is reports whether the log has the prompt under an id. The caller holds the watcher's lock.
 func (o *ownPrompt) is(id acp.MessageID) bool { return o.id == id || o.sent.id == id }
 
-// waitsForPlace reports whether the prompt is not known to be queued where the session is now, and will be sent there. The
-// caller holds the watcher's lock.
+// waitsForPlace reports whether the prompt is not known to be queued where the session is now, and will be sent
+// there. The caller holds the watcher's lock.
 func (o *ownPrompt) waitsForPlace() bool {
 	return o.state == ownSending || (o.state == ownUnsent || o.state == ownLost) && !o.cancelled
 }
 
-// isUnsent reports whether the place that the prompt was sent to last has not queued it. The caller holds the watcher's lock.
+// isUnsent reports whether the place that the prompt was sent to last has not queued it. The caller holds the
+// watcher's lock.
 func (o *ownPrompt) isUnsent() bool {
 	return o.state == ownUnsent || o.state == ownLost && o.runs != nil && o.runs.unqueued.Load()
 }
 
-// hand sends a prompt of the client to a place. An error says that it does not run. If the session moves, the prompt is sent to
-// the next place, which the watcher may have entered already.
+// hand sends a prompt of the client to a place. An error says that it does not run. If the session moves, the prompt
+// is sent to the next place, which the watcher may have entered already.
 func (w *watcher) hand(ctx context.Context, p place, o *ownPrompt) error {
 	t := o.attempt()
 	w.mu.Lock()
@@ -215,8 +217,8 @@ func (w *watcher) hand(ctx context.Context, p place, o *ownPrompt) error {
 	return nil
 }
 
-// await waits for what becomes of a prompt at a place, as far as the log does not tell the client: that its first try has begun
-// or ended before the client sent it again, or that it does not run.
+// await waits for what becomes of a prompt at a place, as far as the log does not tell the client: that its first try
+// has begun or ended before the client sent it again, or that it does not run.
 func (w *watcher) await(p place, o *ownPrompt, runs *turn) {
 	var written <-chan struct{}
 	if runs.id != o.sent.id {
@@ -246,8 +248,8 @@ func (w *watcher) await(p place, o *ownPrompt, runs *turn) {
 	}
 }
 
-// begins is called with a prompt that the client is about to be sent. It returns the client's own ones that this is, which have
-// begun: one, unless the client has sent it twice.
+// begins is called with a prompt that the client is about to be sent. It returns the client's own ones that this is,
+// which have begun: one, unless the client has sent it twice.
 func (w *watcher) begins(p *records.Prompt) (all []*ownPrompt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -279,7 +281,8 @@ func (w *watcher) cancelAt(p place, id acp.MessageID) {
 	w.g.work.Go(func() { p.cancelRunning(w.now().canceller(), w.who.name(), id) })
 }
 
-// beginsBefore is called once the client was sent everything up to where its prompt has begun, which it has sent again.
+// beginsBefore is called once the client was sent everything up to where its prompt has begun, which it has sent
+// again.
 func (w *watcher) beginsBefore(o *ownPrompt) {
 	w.telling.Lock()
 	defer w.telling.Unlock()
@@ -317,8 +320,8 @@ func (w *watcher) sendPrompt(p *records.Prompt) error {
 	return w.session.Send(&w.pos.running)
 }
 
-// ends is called with the end of a turn that the client is about to be sent. It returns the client's own prompts that are over
-// from then on.
+// ends is called with the end of a turn that the client is about to be sent. It returns the client's own prompts that
+// are over from then on.
 func (w *watcher) ends(id acp.MessageID) (all []*ownPrompt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -357,8 +360,8 @@ func (w *watcher) answer(end *turnEnd) acp.TurnEnd {
 	return acp.TurnEnd{Stop: end.stop, Err: err, Meta: end.meta}
 }
 
-// tellEnd tells the client, between two records, how a prompt has ended of which it is not sent that with the log: it did not
-// run, or it has ended before the client sent it again. id is what the log calls it.
+// tellEnd tells the client, between two records, how a prompt has ended of which it is not sent that with the log: it
+// did not run, or it has ended before the client sent it again. id is what the log calls it.
 func (w *watcher) tellEnd(o *ownPrompt, end turnEnd, id acp.MessageID) {
 	w.telling.Lock()
 	defer w.telling.Unlock()
@@ -387,9 +390,9 @@ func (w *watcher) tellEnd(o *ownPrompt, end turnEnd, id acp.MessageID) {
 	w.tellEnded()
 }
 
-// tellEnded tells a client of version 2 the ends of prompts that it has sent again. It takes the next end that it is sent for that
-// of every turn of its own that runs, so none may be its own, or may turn out to be one that it sends again. The caller holds
-// telling.
+// tellEnded tells a client of version 2 the ends of prompts that it has sent again. It takes the next end that it is
+// sent for that of every turn of its own that runs, so none may be its own, or may turn out to be one that it sends
+// again. The caller holds telling.
 func (w *watcher) tellEnded() {
 	w.mu.Lock()
 	var all []*ownPrompt
@@ -452,8 +455,8 @@ func (w *watcher) tellEnds() {
 	w.tellEnded()
 }
 
-// cancels is called when the context of a prompt is done. The client may have cancelled it, or the session's prompts; or it has
-// left or closed the session, which ends no turn.
+// cancels is called when the context of a prompt is done. The client may have cancelled it, or the session's prompts;
+// or it has left or closed the session, which ends no turn.
 func (w *watcher) cancels(o *ownPrompt) {
 	if !wantsCancelled(o.req) {
 		return

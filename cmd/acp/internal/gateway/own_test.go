@@ -18,7 +18,8 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// send sends a prompt at once, as clients may that do not wait for the end of another one. It returns how it is answered.
+// send sends a prompt at once, as clients may that do not wait for the end of another one. It returns how it is
+// answered.
 func (c *client) send(t *testing.T, id acp.SessionID, text string) (wait func() (acp.StopReason, error)) {
 	t.Helper()
 	if c.conn.Version() == 1 {
@@ -51,8 +52,8 @@ func (c *client) send(t *testing.T, id acp.SessionID, text string) (wait func() 
 	}
 }
 
-// TestOwnQueue: prompts of one client are kept while earlier ones of its run, in their place among those of others, also
-// at another node. They run although the client leaves.
+// TestOwnQueue: prompts of one client are kept while earlier ones of its run, in their place among those of others,
+// also at another node. They run although the client leaves.
 func TestOwnQueue(t *testing.T) {
 	for version := 1; version <= 2; version++ {
 		for _, away := range []bool{false, true} {
@@ -99,8 +100,8 @@ func TestOwnQueue(t *testing.T) {
 	}
 }
 
-// TestCancelOwn: a client that cancels a session cancels all prompts of its own, and no others. What it cancels later is
-// the turn of another one, if it has none.
+// TestCancelOwn: a client that cancels a session cancels all prompts of its own, and no others. What it cancels later
+// is the turn of another one, if it has none.
 func TestCancelOwn(t *testing.T) {
 	versions(t, func(t *testing.T, version, agent int) {
 		r := newRig(t, talking(nil))
@@ -188,8 +189,8 @@ func TestOwnQueueMoves(t *testing.T) {
 	}
 }
 
-// TestLeavesBeforeTurn: a prompt whose client leaves when it is accepted, and before the library has begun its turn, is
-// not cancelled.
+// TestLeavesBeforeTurn: a prompt whose client leaves when it is accepted, and before the library has begun its turn,
+// is not cancelled.
 func TestLeavesBeforeTurn(t *testing.T) {
 	r := newRig(t, talking(nil))
 	id := r.connect(1).new(t).ID()
@@ -208,8 +209,8 @@ func TestLeavesBeforeTurn(t *testing.T) {
 	}
 }
 
-// TestRepeatedMeanwhile: a client of version 2 that sends a prompt again that has ended, while a turn of another one runs,
-// does not take the session for idle.
+// TestRepeatedMeanwhile: a client of version 2 that sends a prompt again that has ended, while a turn of another one
+// runs, does not take the session for idle.
 func TestRepeatedMeanwhile(t *testing.T) {
 	goOn := make(chan struct{})
 	r := newRig(t, talking(goOn))
@@ -277,8 +278,8 @@ func TestNamedOvertakes(t *testing.T) {
 	c.seen.until(t, "agent: four")
 }
 
-// TestCloseLeaves: a client that closes a session leaves it: its own turn, and what the agent asks, go on without it, and
-// what it has queued runs.
+// TestCloseLeaves: a client that closes a session leaves it: its own turn, and what the agent asks, go on without it,
+// and what it has queued runs.
 func TestCloseLeaves(t *testing.T) {
 	versions(t, func(t *testing.T, version, agent int) {
 		r := newRig(t, talking(nil))
@@ -329,8 +330,8 @@ func (r *rig) own(id acp.SessionID, state ownState) (n int) {
 	return n
 }
 
-// TestRepeatedWhileOwn: a client of version 2 that sends a prompt again that has ended, while another one of its own runs, does not
-// take the end of the one for that of the other.
+// TestRepeatedWhileOwn: a client of version 2 that sends a prompt again that has ended, while another one of its own
+// runs, does not take the end of the one for that of the other.
 func TestRepeatedWhileOwn(t *testing.T) {
 	goOn := make(chan struct{})
 	r := newRig(t, talking(goOn))
@@ -359,7 +360,8 @@ func TestRepeatedWhileOwn(t *testing.T) {
 	}
 }
 
-// TestRepeatedTwice: a client may send a prompt twice while that runs: both have its end, and the next one has its own.
+// TestRepeatedTwice: a client may send a prompt twice while that runs: both have its end, and the next one has its
+// own.
 func TestRepeatedTwice(t *testing.T) {
 	versions(t, func(t *testing.T, version, agent int) {
 		one, two := make(chan struct{}), make(chan struct{})
@@ -405,7 +407,8 @@ func TestRepeatedTwice(t *testing.T) {
 	})
 }
 
-// TestCloseWhileMoving: a client may close a session that has no place, and in which a prompt of its own waits for one.
+// TestCloseWhileMoving: a client may close a session that has no place, and in which a prompt of its own waits for
+// one.
 func TestCloseWhileMoving(t *testing.T) {
 	for version := 1; version <= 2; version++ {
 		r := newRig(t, talking(nil))

@@ -16,9 +16,9 @@ import (
 // maxOperations bounds the prompts with a name of which a session knows what became: the last ones.
 const maxOperations = 1024
 
-// A state is what the log says of a session. It is made of the records in their order, of those before the session was claimed
-// and of those that are kept since; nothing else changes it. The zero value is a session without records. The methods may be
-// called from any goroutine.
+// A state is what the log says of a session. It is made of the records in their order, of those before the session
+// was claimed and of those that are kept since; nothing else changes it. The zero value is a session without records.
+// The methods may be called from any goroutine.
 type state struct {
 	mu     sync.Mutex
 	asked  records.Questions // when the session was claimed: the writer knows those since
@@ -29,7 +29,8 @@ type state struct {
 	runs   map[acp.MessageID]operationKey // those that have not ended
 }
 
-// An operationKey is the name that a principal's client has given to a prompt, so that it runs once however often it is sent.
+// An operationKey is the name that a principal's client has given to a prompt, so that it runs once however often it
+// is sent.
 type operationKey struct{ by, name string }
 
 // An operation is a prompt with a name.
