@@ -73,10 +73,10 @@ func (q *QueuedPrompt) Begin(id MessageID) {
 	}
 }
 
-// End says how the turn has ended, or that it will not begin. In version 1 that answers the client's request, and so
-// it does in version 2 if the turn has not begun: with Err, or else as one that was cancelled. End returns when the
-// answer is on its way. The end of a turn that has begun is an update in version 2, an [IdleStateUpdate], which the
-// agent sends after End. End does nothing if the turn is over.
+// End says how the turn has ended, or that it will not begin. In version 1 End answers the client's request, and
+// returns when the answer is on its way. In version 2 End does so only if the turn has not begun: with Err, or else as
+// one that was cancelled. The end of a turn that has begun is an update there, an [IdleStateUpdate], which the agent
+// sends after End. End does nothing if the turn is over.
 func (q *QueuedPrompt) End(e TurnEnd) { q.end(q.settle(), e) }
 
 // settle ends the prompt for the queue, which it leaves when its request has an answer: a client that has that may

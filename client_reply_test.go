@@ -374,8 +374,8 @@ func TestReplyUnclaimed(t *testing.T) {
 	})
 }
 
-// TestReplyWithdrawn: in version 2 a prompt whose answer says that it was cancelled before it began has ended so (S42), whoever
-// has cancelled it.
+// TestReplyWithdrawn: in version 2 a prompt whose answer says that it was cancelled before it began has ended so (S42), no
+// matter who cancelled it.
 func TestReplyWithdrawn(t *testing.T) {
 	single(t, Client{}, 2, func(t *testing.T, s *ClientSession, a *clientScript) {
 		r := s.Prompt(t.Context(), Text("1"))

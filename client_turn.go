@@ -66,8 +66,7 @@ func (t *clientTurns) see(s *ClientSession, u *Update, replies []*Reply) {
 // saw remembers where a message of the user's began, while some prompt does not
 // know its message yet.
 func (t *clientTurns) saw(id MessageID, replies []*Reply) {
-	if !slices.ContainsFunc(replies, func(r *Reply) bool { return !r.turn.accepted.Load() }) {
-		t.seen = nil
+	if !t.awaited(replies) {
 		return
 	}
 	if slices.ContainsFunc(t.seen, func(m clientSeen) bool { return m.id == id }) {
@@ -77,6 +76,16 @@ func (t *clientTurns) saw(id MessageID, replies []*Reply) {
 		t.seen = slices.Delete(t.seen, 0, 1)
 	}
 	t.seen = append(t.seen, clientSeen{id: id, seq: t.seq})
+}
+
+// awaited reports whether some prompt does not know its message yet. Otherwise what was seen is forgotten: what no
+// prompt has claimed is no later one's.
+func (t *clientTurns) awaited(replies []*Reply) bool {
+	if slices.ContainsFunc(replies, func(r *Reply) bool { return !r.turn.accepted.Load() }) {
+		return true
+	}
+	t.seen = nil
+	return false
 }
 
 // begins returns the first update of the turn of a prompt that was just answered,
@@ -107,9 +116,7 @@ func (s *ClientSession) answered(ctx context.Context, r *Reply) {
 	id, from, end := s.turns.begins(answer.messageID)
 	r.accept(id, from)
 	s.mu.Lock()
-	if !slices.ContainsFunc(s.replies, func(r *Reply) bool { return !r.turn.accepted.Load() }) {
-		s.turns.seen = nil // what was not claimed is no later prompt's
-	}
+	s.turns.awaited(s.replies)
 	s.mu.Unlock()
 	if end.state != nil {
 		r.buffer.cut(end.seq)

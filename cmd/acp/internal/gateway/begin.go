@@ -62,7 +62,7 @@ func (s *session) drop(ctx context.Context, t *turn) {
 	}
 	s.g.work.Go(func() { // which runTurns still keeps from ending
 		end := turnEnd{stop: acp.StopCancelled, refused: true}
-		t.settle(s.finish(t, end)) // whoever sends it again meanwhile must find it in the queue
+		t.settle(s.finish(t, end)) // a client that sends it again meanwhile must find it in the queue
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.unqueue(t)

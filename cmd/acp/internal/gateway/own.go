@@ -121,10 +121,8 @@ func (o *ownPrompt) attempt() *turn {
 func (w *watcher) adds(o *ownPrompt) (later bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	select {
-	case <-w.over: // and tellEnds does not see it
+	if isClosed(w.over) { // and tellEnds does not see it
 		return false, w.ended()
-	default:
 	}
 	later = slices.ContainsFunc(w.own, (*ownPrompt).waitsForPlace)
 	w.own = append(w.own, o)
@@ -180,12 +178,7 @@ func (w *watcher) hand(ctx context.Context, p place, o *ownPrompt) error {
 	w.mu.Unlock()
 	runs, err := p.submit(ctx, t)
 	w.mu.Lock()
-	gone := false // as of now: whoever finds out later does not see that it is being sent
-	select {
-	case <-p.gone():
-		gone = true
-	default:
-	}
+	gone := isClosed(p.gone()) // looked at with the lock held: run skips the prompts that are being sent
 	unsent := isMoving(err) || err != nil && gone
 	begun := o.state != ownSending
 	switch {
@@ -235,9 +228,7 @@ func (w *watcher) await(p place, o *ownPrompt, runs *turn) {
 		case <-w.over:
 			return
 		case <-p.gone():
-			select {
-			case <-runs.done: // before
-			default:
+			if !isClosed(runs.done) { // before
 				return
 			}
 		}
@@ -336,13 +327,15 @@ func (w *watcher) ends(id acp.MessageID) (all []*ownPrompt) {
 func (w *watcher) sendEnd(end *records.End, r *engine.Record) error {
 	id := acp.MessageID(end.Prompt)
 	all := w.ends(id)
-	outcome := outcomeOfEnd(end, r.Seq)
-	var at json.RawMessage
-	ownmeta.Read(positionMeta(r.Seq, markOf(r), 0), &at)
-	outcome.meta = ownmeta.Add(outcome.meta, at)
-	for _, o := range all {
-		o.req.Begin(id) // unless it has
-		o.req.End(w.answer(&outcome))
+	if len(all) > 0 {
+		outcome := outcomeOfEnd(end, r.Seq)
+		var at json.RawMessage
+		ownmeta.Read(positionMeta(r.Seq, markOf(r), 0), &at)
+		outcome.meta = ownmeta.Add(outcome.meta, at)
+		for _, o := range all {
+			o.req.Begin(id) // unless it has
+			o.req.End(w.answer(&outcome))
+		}
 	}
 	if len(all) == 0 || w.session.Conn().Version() > 1 { // otherwise the answer says it
 		if err := sendEnd(w.session, end, r); err != nil {
@@ -360,8 +353,8 @@ func (w *watcher) answer(end *turnEnd) acp.TurnEnd {
 	return acp.TurnEnd{Stop: end.stop, Err: err, Meta: end.meta}
 }
 
-// tellEnd tells the client, between two records, how a prompt has ended of which it is not sent that with the log: it
-// did not run, or it has ended before the client sent it again. id is what the log calls it.
+// tellEnd tells the client, between two records, the end of a prompt that the log does not tell it: the prompt did not
+// run, or had ended when the client sent it again. id is what the log calls the prompt.
 func (w *watcher) tellEnd(o *ownPrompt, end turnEnd, id acp.MessageID) {
 	w.telling.Lock()
 	defer w.telling.Unlock()
@@ -441,12 +434,8 @@ func (w *watcher) tellEnds() {
 		w.mu.Lock()
 		runs, id, end := o.runs, o.id, turnEnd{err: w.ended()}
 		w.mu.Unlock()
-		if runs != nil {
-			select {
-			case <-runs.done: // meanwhile
-				end = runs.turnEnd
-			default:
-			}
+		if runs != nil && isClosed(runs.done) { // meanwhile
+			end = runs.turnEnd
 		}
 		w.tellEnd(o, end, cmp.Or(end.first, id))
 	}
@@ -487,14 +476,7 @@ func (w *watcher) cancelOwn(o *ownPrompt) {
 	w.mu.Lock()
 	o.cancelled = true
 	runs, id := o.runs, o.id
-	lost := o.state == ownLost
-	if o.state == ownBegun && o.at != nil {
-		select {
-		case <-o.at.gone():
-			lost = true
-		default:
-		}
-	}
+	lost := o.state == ownLost || o.state == ownBegun && o.at != nil && isClosed(o.at.gone())
 	w.resolve() // it may be over
 	w.mu.Unlock()
 	stop := &stopError{w.who.name()}

@@ -104,7 +104,8 @@ func (s *session) claim(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	l := s.g.cfg.Log
-	own, err := l.Claim(ctx, s.id, s.g.Lease(), s.state.apply)
+	var asked records.Questions
+	own, err := l.Claim(ctx, s.id, s.g.Lease(), s.state.apply, func(r *engine.Record) { asked.Apply(r) })
 	s.g.cfg.Observer.Happened(Event{Kind: EventClaim, Why: outcomeOf(err)})
 	if err != nil {
 		return err
@@ -116,7 +117,7 @@ func (s *session) claim(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, s.g.release(own))
 	}
-	s.log = newWriter(s.g.endingWith(s.ctx), own, &s.state, s.lost)
+	s.log = newWriter(s.g.endingWith(s.ctx), own, &s.state, asked, s.lost)
 	s.log.observe, s.log.stated = s.appending, s.stated
 	s.mu.Lock()
 	s.idle = time.AfterFunc(s.g.cfg.IdleAgent, s.rest)

@@ -21,9 +21,8 @@ const maxOperations = 1024
 // The methods may be called from any goroutine.
 type state struct {
 	mu     sync.Mutex
-	asked  records.Questions // when the session was claimed: the writer knows those since
-	prompt records.Prompt    // whose turn has not ended; without what it says
-	ended  string            // the state that the last turn has left; "" if there was none
+	prompt records.Prompt // whose turn has not ended; without what it says
+	ended  string         // the state that the last turn has left; "" if there was none
 	by     map[operationKey]*operation
 	order  []operationKey
 	runs   map[acp.MessageID]operationKey // those that have not ended
@@ -45,15 +44,15 @@ func (s *state) apply(r *engine.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch r.Kind {
-	case kindAsk, kindAnswer:
-		s.asked.Apply(r)
 	case kindPrompt:
 		p, err := records.DecodePrompt(r.Data)
 		if err != nil {
 			return
 		}
 		s.prompt = records.Prompt{ID: p.ID, By: p.By}
-		s.begins(&p)
+		if p.Operation != "" {
+			s.note(operationKey{p.By, p.Operation}, &operation{id: acp.MessageID(p.ID), sum: promptSum(p.Raw)})
+		}
 	case kindDropped:
 		var d droppedRecord
 		if json.Unmarshal(r.Data, &d) == nil {
@@ -71,13 +70,6 @@ func (s *state) apply(r *engine.Record) {
 			s.by[key].end = &outcome
 			delete(s.runs, id)
 		}
-	}
-}
-
-// begins takes a prompt. The caller holds mu.
-func (s *state) begins(p *records.Prompt) {
-	if p.Operation != "" {
-		s.note(operationKey{p.By, p.Operation}, &operation{id: acp.MessageID(p.ID), sum: promptSum(p.Raw)})
 	}
 }
 

@@ -78,6 +78,16 @@ func (n *notice) give() {
 	}
 }
 
+// isClosed reports whether a channel is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // watch makes a client a watcher. It is sent what follows a record once start is called.
 func (g *Gateway) watch(p place, id string, as *acp.AgentSession, who Who, after uint64, pos *position, forget func()) (w *watcher, start func(), err error) {
 	w = &watcher{
@@ -183,12 +193,7 @@ func (w *watcher) stay(ctx context.Context, p place) bool {
 	for w.follow(ctx, here) {
 		sleep.For(here, followAgain)
 	}
-	select {
-	case <-p.gone():
-		return ctx.Err() == nil
-	default:
-		return false
-	}
+	return isClosed(p.gone()) && ctx.Err() == nil
 }
 
 // follow sends what follows the last record that the client was sent, until here is done. It reports whether

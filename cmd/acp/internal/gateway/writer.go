@@ -38,8 +38,8 @@ type writer struct {
 // entryCost is what a record counts beyond its data.
 const entryCost = 128
 
-func newWriter(ctx context.Context, own *engine.Owned, state *state, fail func(error)) *writer {
-	w := &writer{own: own, ctx: ctx, fail: fail, state: state, asked: slices.Clone(state.asked)}
+func newWriter(ctx context.Context, own *engine.Owned, state *state, asked records.Questions, fail func(error)) *writer {
+	w := &writer{own: own, ctx: ctx, fail: fail, state: state, asked: asked}
 	context.AfterFunc(ctx, func() { w.end(context.Cause(ctx)) })
 	return w
 }
