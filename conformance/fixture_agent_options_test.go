@@ -20,23 +20,25 @@ func takesInitial(text string) defect {
 	}
 }
 
-var _ = defects(Agent, map[string]defect{
-	"steering/prompt-required": onRequest(steering, result(`{"outcome":"startedNewTurn"}`)),
-	"steering/behavior":        onRequest(steering, about("_check_behavior", result(`{"outcome":"failed"}`))),
-	"steering/unknown":         onRequest(steering, about(noSession, result(`{"outcome":"failed"}`))),
-	"options/tells":            onReply("session/options", set("result.configOptions", `"none"`)),
-	"options/same":             onReply("session/options", func(w *between, f *flying) { w.on(f, strings.ReplaceAll(f.line, `"model"`, `"other"`)) }),
-	"options/silent":           onReply("session/options", behind(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sess-1","update":{"sessionUpdate":"session_info_update","title":"x"}}}`)),
-	"options/creates-nothing":  madeByOptions,
-	"options/unknown":          onRequest("session/options", about(noSession, result(`{"configOptions":[]}`))),
-	"options/relative":         onRequest("session/options", about(`"here"`, result(`{"configOptions":[]}`))),
-	"options/unadvertised":     lacking("session.options", onRequest("session/options", result(`{"configOptions":[]}`))),
-	"options/initial":          onRequest("session/new", unset("params.configOptions")),
-	"options/initial-unknown":  refusesInitial("check-no-such-option"),
-	"options/initial-value":    takesInitial("check-no-such-value"),
-	"options/initial-mismatch": refusesInitial(`"boolean"`),
-	"options/initial-type":     onRequest("session/new", about("_check_type", unset("params.configOptions"))),
-})
+func init() {
+	defects(Agent, map[string]defect{
+		"steering/prompt-required": onRequest(steering, result(`{"outcome":"startedNewTurn"}`)),
+		"steering/behavior":        onRequest(steering, about("_check_behavior", result(`{"outcome":"failed"}`))),
+		"steering/unknown":         onRequest(steering, about(noSession, result(`{"outcome":"failed"}`))),
+		"options/tells":            onReply("session/options", set("result.configOptions", `"none"`)),
+		"options/same":             onReply("session/options", func(w *between, f *flying) { w.on(f, strings.ReplaceAll(f.line, `"model"`, `"other"`)) }),
+		"options/silent":           onReply("session/options", behind(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sess-1","update":{"sessionUpdate":"session_info_update","title":"x"}}}`)),
+		"options/creates-nothing":  madeByOptions,
+		"options/unknown":          onRequest("session/options", about(noSession, result(`{"configOptions":[]}`))),
+		"options/relative":         onRequest("session/options", about(`"here"`, result(`{"configOptions":[]}`))),
+		"options/unadvertised":     lacking("session.options", onRequest("session/options", result(`{"configOptions":[]}`))),
+		"options/initial":          onRequest("session/new", unset("params.configOptions")),
+		"options/initial-unknown":  refusesInitial("check-no-such-option"),
+		"options/initial-value":    takesInitial("check-no-such-value"),
+		"options/initial-mismatch": refusesInitial(`"boolean"`),
+		"options/initial-type":     onRequest("session/new", about("_check_type", unset("params.configOptions"))),
+	})
+}
 
 // madeByOptions lists a session more from when it was asked what one would begin with.
 func madeByOptions(w *between, f *flying) {

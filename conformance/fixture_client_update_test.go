@@ -125,59 +125,61 @@ func isNull(path string) func(f *flying) bool {
 	}
 }
 
-var _ = defects(Client, map[string]defect{
-	"update/turn-ends": stuck(ends),
-	"update/malformed": onNotification("session/update", when(func(f *flying) bool {
-		_, ok := f.get("params.update.sessionUpdate").(string)
-		return !ok
-	}, complain)),
-	"update/other-session":     onNotification("session/update", when(func(f *flying) bool { return f.str("params.sessionId") == "_check_other" }, hangUp)),
-	"update/every":             update("usage_update", when(func(f *flying) bool { return f.get("params.update.cost") != nil }, hangUp)),
-	"update/null-members":      update("session_info_update", when(isNull("params.update.title"), hangUp)),
-	"update/tool-unannounced":  unannounced("tool_call_update", hangUp),
-	"update/chunk-unannounced": unannounced("terminal_output_chunk", hangUp),
-	"update/tool-terminal":     items("content", func(m map[string]any) bool { return m["type"] == "terminal" }, hangUp),
-	"update/tool-again":        announcedTwice,
-	"update/lists":             items("availableCommands", lacks("name", "description"), hangUp),
-	"update/empty-lists": mayFreeze(update("available_commands_update", when(func(f *flying) bool {
-		v, ok := f.get("params.update.availableCommands").([]any)
-		return ok && len(v) == 0
-	}, freeze))),
-	"update/characters": toClient(having(`\u0000`), hangUp),
-	"update/numbers":    toClient(having("18446744073709551615"), hangUp),
-	"update/meta":       toClient(isNull("params._meta"), hangUp),
-	"update/markup":     toClient(having("jndi:"), says(`{"jsonrpc":"2.0","id":"run","method":"session/prompt","params":{"sessionId":"$session","prompt":[{"type":"text","text":"/x"}]}}`)),
-	"update/cursor":     update("cursor_update", hangUp),
-	"history/complete":  update("replay_complete", hangUp),
-	"update/late":       mayFreeze(ended(update("agent_message_chunk", freeze))),
-	"update/snapshot": mayFreeze(func(w *between, f *flying) {
-		if ends(f) && w.state["idle"] != nil {
-			freeze(w, f)
-		}
-		if f.from == Agent && f.get("params.update.state") != nil {
-			w.state["idle"] = nil
-			if ends(f) {
-				w.state["idle"] = true
+func init() {
+	defects(Client, map[string]defect{
+		"update/turn-ends": stuck(ends),
+		"update/malformed": onNotification("session/update", when(func(f *flying) bool {
+			_, ok := f.get("params.update.sessionUpdate").(string)
+			return !ok
+		}, complain)),
+		"update/other-session":     onNotification("session/update", when(func(f *flying) bool { return f.str("params.sessionId") == "_check_other" }, hangUp)),
+		"update/every":             update("usage_update", when(func(f *flying) bool { return f.get("params.update.cost") != nil }, hangUp)),
+		"update/null-members":      update("session_info_update", when(isNull("params.update.title"), hangUp)),
+		"update/tool-unannounced":  unannounced("tool_call_update", hangUp),
+		"update/chunk-unannounced": unannounced("terminal_output_chunk", hangUp),
+		"update/tool-terminal":     items("content", func(m map[string]any) bool { return m["type"] == "terminal" }, hangUp),
+		"update/tool-again":        announcedTwice,
+		"update/lists":             items("availableCommands", lacks("name", "description"), hangUp),
+		"update/empty-lists": mayFreeze(update("available_commands_update", when(func(f *flying) bool {
+			v, ok := f.get("params.update.availableCommands").([]any)
+			return ok && len(v) == 0
+		}, freeze))),
+		"update/characters": toClient(having(`\u0000`), hangUp),
+		"update/numbers":    toClient(having("18446744073709551615"), hangUp),
+		"update/meta":       toClient(isNull("params._meta"), hangUp),
+		"update/markup":     toClient(having("jndi:"), says(`{"jsonrpc":"2.0","id":"run","method":"session/prompt","params":{"sessionId":"$session","prompt":[{"type":"text","text":"/x"}]}}`)),
+		"update/cursor":     update("cursor_update", hangUp),
+		"history/complete":  update("replay_complete", hangUp),
+		"update/late":       mayFreeze(ended(update("agent_message_chunk", freeze))),
+		"update/snapshot": mayFreeze(func(w *between, f *flying) {
+			if ends(f) && w.state["idle"] != nil {
+				freeze(w, f)
 			}
-		}
-		w.pass(f)
-	}),
+			if f.from == Agent && f.get("params.update.state") != nil {
+				w.state["idle"] = nil
+				if ends(f) {
+					w.state["idle"] = true
+				}
+			}
+			w.pass(f)
+		}),
 
-	"unknown/update":       noneOf("sessionUpdate", hangUp, kinds...),
-	"unknown/content":      noneOf("content.type", hangUp, "text", "image", "audio", "resource", "resource_link"),
-	"unknown/tool-kind":    noneOf("kind", hangUp, "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other", ""),
-	"unknown/tool-status":  noneOf("status", complain, "pending", "in_progress", "paused", "completed", "failed", "cancelled", "open", ""),
-	"unknown/tool-content": items("content", typed("content", "diff", "terminal", "text", "image", "resource_link"), hangUp),
-	"unknown/members":      toClient(having(`"_check":`), hangUp),
-	"unknown/plan":         noneOf("plan.type", hangUp, "items"),
-	"unknown/plan-values":  items("entries", func(m map[string]any) bool { return m["priority"] == "_check" }, complain),
-	"unknown/option":       items("configOptions", typed("select", "boolean"), hangUp),
-	"unknown/mode":         update("current_mode_update", when(func(f *flying) bool { return f.str("params.update.currentModeId") != "ask" }, hangUp)),
-	"unknown/state": noneOf("state", says(`{"jsonrpc":"2.0","id":"next","method":"session/prompt","params":{"sessionId":"$session","prompt":[{"type":"text","text":"x"}]}}`),
-		"running", "idle", "requires_action"),
-	"unknown/background": items("background", typed("terminal", "tool_call", "subagent"), hangUp),
-	"unknown/command":    items("availableCommands", typed("command"), hangUp),
-})
+		"unknown/update":       noneOf("sessionUpdate", hangUp, kinds...),
+		"unknown/content":      noneOf("content.type", hangUp, "text", "image", "audio", "resource", "resource_link"),
+		"unknown/tool-kind":    noneOf("kind", hangUp, "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other", ""),
+		"unknown/tool-status":  noneOf("status", complain, "pending", "in_progress", "paused", "completed", "failed", "cancelled", "open", ""),
+		"unknown/tool-content": items("content", typed("content", "diff", "terminal", "text", "image", "resource_link"), hangUp),
+		"unknown/members":      toClient(having(`"_check":`), hangUp),
+		"unknown/plan":         noneOf("plan.type", hangUp, "items"),
+		"unknown/plan-values":  items("entries", func(m map[string]any) bool { return m["priority"] == "_check" }, complain),
+		"unknown/option":       items("configOptions", typed("select", "boolean"), hangUp),
+		"unknown/mode":         update("current_mode_update", when(func(f *flying) bool { return f.str("params.update.currentModeId") != "ask" }, hangUp)),
+		"unknown/state": noneOf("state", says(`{"jsonrpc":"2.0","id":"next","method":"session/prompt","params":{"sessionId":"$session","prompt":[{"type":"text","text":"x"}]}}`),
+			"running", "idle", "requires_action"),
+		"unknown/background": items("background", typed("terminal", "tool_call", "subagent"), hangUp),
+		"unknown/command":    items("availableCommands", typed("command"), hangUp),
+	})
+}
 
 // unannounced limits a defect to the first update of a kind about a tool call or
 // terminal.
