@@ -15,6 +15,7 @@ import (
 type clientItem struct {
 	v1     *acpv1.SessionNotification
 	v2     *acpv2.UpdateSessionNotification
+	frame  uint64 // of an update
 	do     func(ctx context.Context)
 	answer *Reply
 }
@@ -23,9 +24,9 @@ type clientItem struct {
 func (s *ClientSession) deliver(ctx context.Context, it clientItem) {
 	switch {
 	case it.v1 != nil:
-		s.deliverV1(ctx, it.v1)
+		s.deliverV1(ctx, it.v1, it.frame)
 	case it.v2 != nil:
-		s.deliverV2(ctx, it.v2)
+		s.deliverV2(ctx, it.v2, it.frame)
 	case it.do != nil:
 		it.do(ctx)
 	case it.answer != nil:

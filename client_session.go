@@ -121,31 +121,31 @@ func (s *ClientSession) Meta() json.RawMessage {
 }
 
 // deliverV1 delivers an update of version 1, as one or more of version 2.
-func (s *ClientSession) deliverV1(ctx context.Context, n *acpv1.SessionNotification) {
+func (s *ClientSession) deliverV1(ctx context.Context, n *acpv1.SessionNotification, frame uint64) {
 	if s.text == nil {
 		s.text = new(clientText)
 	}
 	if text := s.text; s.v1.Text(&text.chunk, n.Update) {
 		s.text = nil
 		u := &text.update
-		u.Session, u.Update, u.V1 = s, &text.chunk.AgentMessageChunk, n
+		u.Session, u.Update, u.V1, u.Frame = s, &text.chunk.AgentMessageChunk, n, frame
 		s.emit(ctx, u)
 		return
 	}
 	s.scratch = s.v1.Append(s.scratch[:0], n.Update)
 	for i, u := range s.scratch {
 		s.scratch[i] = nil
-		s.emit(ctx, &Update{Session: s, Update: u, V1: n})
+		s.emit(ctx, &Update{Session: s, Update: u, V1: n, Frame: frame})
 	}
 }
 
 // deliverV2 delivers an update of version 2.
-func (s *ClientSession) deliverV2(ctx context.Context, n *acpv2.UpdateSessionNotification) {
+func (s *ClientSession) deliverV2(ctx context.Context, n *acpv2.UpdateSessionNotification, frame uint64) {
 	u := n.Update
 	if old, ok := u.(*acpv2.UnknownSessionUpdate); ok && old.Type == "state_change" {
 		u = clientStateChange(old)
 	}
-	s.emit(ctx, &Update{Session: s, Update: u, V2: n})
+	s.emit(ctx, &Update{Session: s, Update: u, V2: n, Frame: frame})
 }
 
 // clientText is a text update of the agent's, allocated at once. Allocating

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goacp/acp/internal/timeline"
 	"github.com/goacp/acp/internal/told"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // Bounds of what is kept for sessions that are not known yet.
@@ -66,6 +67,9 @@ func (c *ClientConn) earlyOf(id SessionID) *clientEarly {
 // session/new has not been answered yet is kept; one of any other unknown session
 // is ignored.
 func (c *ClientConn) handleUpdate(ctx context.Context, id SessionID, it clientItem) {
+	if r := jsonrpc.RequestFrom(ctx); r != nil { // not if middleware of the application hides it
+		it.frame = r.Frame
+	}
 	if s := c.recent.Load(); s != nil && s.id == id {
 		s.line.Handle(ctx, it)
 		return

@@ -47,6 +47,9 @@ type Update struct {
 	// V1 or V2 is the message the update came in, or nil.
 	V1 *acpv1.SessionNotification
 	V2 *acpv2.UpdateSessionNotification
+	// Frame is the number that the transport gave that message, or 0, which is what most
+	// transports give: see [jsonrpc.Frame]. Several updates of this package may have come in one message.
+	Frame uint64
 
 	added string // the new text of a whole message
 }

@@ -199,6 +199,7 @@
 //     the connection as a whole, and [Conn.Forget] on a lane.
 //   - [Request.OnDone], [Request.AfterAnswer], [Request.Answer], [Request.Proceed]
 //     and [Request.Continue] act on an incoming request beyond its handler.
+//   - [Frame.Number] and [Request.Frame] tell which frame a message came in.
 //   - [Method.Start] with [Pending], [OnReply] and [AwaitAnswerFor] take calls
 //     apart.
 //   - [SendIf], [Notification.NotifyIf] and [ErrNotSent] decide whether a message

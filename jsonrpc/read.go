@@ -255,7 +255,9 @@ func (r *reader) request(f Frame, id ID, rt *route, env *envelope) {
 	e := &in.entry
 	env.entry = e
 	e.charge = chargeOf(len(f.Data))
-	e.Request = Request{Method: env.method, ID: id, Params: env.paramsVal, conn: c, kind: kindRequest, route: rt, in: in}
+	e.Request = Request{
+		Method: env.method, ID: id, Params: env.paramsVal, Frame: f.Number, conn: c, kind: kindRequest, route: rt, in: in,
+	}
 	key := id.key()
 	c.mu.Lock()
 	duplicate := c.work.inbound[key] != nil
@@ -288,7 +290,7 @@ func (r *reader) notification(f Frame, rt *route, env *envelope) {
 	e.kind = kindNotification
 	e.charge = chargeOf(len(f.Data))
 	// One by one: a whole Request would be copied with bulk write barriers.
-	e.Method, e.Params = env.method, env.paramsVal
+	e.Method, e.Params, e.Frame = env.method, env.paramsVal, f.Number
 	e.conn, e.route, e.flags = c, rt, flagNotification
 	r.laneOf(e)
 	if c.cfg.Preempt != nil {

@@ -25,6 +25,8 @@ type Request struct {
 	Params any
 	// Lane is what [Config.Lane] returned for an incoming message.
 	Lane string
+	// Frame is the [Frame.Number] of what an incoming message came in.
+	Frame uint64
 
 	conn  *Conn
 	flags requestFlags

@@ -17,6 +17,9 @@ type Frame struct {
 	// Line reports that the frame is a line, which may be text that was never
 	// meant to be a message.
 	Line bool
+	// Number is for a stream of your own, whose frames have numbers. A handler gets that
+	// of its message as [Request.Frame]. The streams of this module leave it 0.
+	Number uint64
 }
 
 // A Stream carries frames. One goroutine at a time may read, and one may write.

@@ -411,7 +411,7 @@ func (b *backend) update(ctx context.Context, cs *acp.ClientSession, u *acp.Upda
 	}
 	told := b.told(u)
 	if m := b.steered(child, u); m != nil {
-		if err := b.keepSteered(ctx, m, eventOfUpdate(u)); err != nil && !b.s.given() {
+		if err := b.keepSteered(ctx, m, u.Frame); err != nil && !b.s.given() {
 			b.s.logger().Error("gateway: a message is not kept", "error", err)
 		}
 		told()
@@ -421,7 +421,7 @@ func (b *backend) update(ctx context.Context, cs *acp.ClientSession, u *acp.Upda
 		b.echoed(u.Update)
 	}
 	if u.Replayed || u.Synthetic || b.stream.introduces(u) {
-		b.stream.dropped(eventOfUpdate(u))
+		b.stream.dropped(u.Frame)
 		told()
 		return // it is in the log, or is written by the turn
 	}
@@ -437,7 +437,7 @@ func (b *backend) update(ctx context.Context, cs *acp.ClientSession, u *acp.Upda
 		b.mu.Unlock()
 		if full {
 			b.s.logger().Warn("gateway: an update before the session was open is dropped")
-			b.stream.dropped(eventOfUpdate(u))
+			b.stream.dropped(u.Frame)
 			told()
 		}
 		return
@@ -494,7 +494,7 @@ func (b *backend) records(child acp.SessionID, u acp.SessionUpdate, event uint64
 // record writes an update down. child is the session of the subagent that it is about, or "".
 func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update) {
 	s := b.s
-	event, owner := eventOfUpdate(u), s.owner()
+	event, owner := u.Frame, s.owner()
 	kind := kindUpdate
 	if !b.records(child, u.Update, event) {
 		return

@@ -194,7 +194,7 @@ func (b *backend) wait(ctx context.Context, child acp.SessionID, u *acp.Update, 
 	ch, ok := b.introduced(child)
 	if !ok {
 		b.s.logger().Error("gateway: an update is dropped: there are too many subagents, or the name of its one is too long", "subagents", maxChildren, "bytes", maxChildName)
-		b.stream.dropped(eventOfUpdate(u))
+		b.stream.dropped(u.Frame)
 		told()
 		return false
 	}
@@ -368,5 +368,5 @@ func (f *family) introduce(a *adoption, request []byte) (frames [][]byte) {
 // introduces reports whether an update comes from introduce.
 func (hs *heldStream) introduces(u *acp.Update) bool {
 	_, ok := u.Update.(*acp.SubagentUpdate)
-	return ok && hs != nil && eventOfUpdate(u) == 0
+	return ok && hs != nil && u.Frame == 0
 }

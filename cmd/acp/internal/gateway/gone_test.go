@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -45,5 +46,19 @@ func TestHeldGone(t *testing.T) {
 	got := strings.Join(c.seen.take(), "|")
 	if !strings.HasPrefix(got, "user: one|agent: one|") || !strings.HasSuffix(got, "user: two|agent: two|end: end_turn") {
 		t.Errorf("%q", got)
+	}
+}
+
+// ended waits until the agent of a session has ended.
+func ended(r *rig, id acp.SessionID) {
+	s := r.g.session(string(id))
+	for {
+		s.mu.Lock()
+		b := s.agent
+		s.mu.Unlock()
+		if b == nil {
+			return
+		}
+		runtime.Gosched()
 	}
 }

@@ -125,8 +125,8 @@ func newHeldStream(h Held, s *session, prefix string, adopted *adoption) *heldSt
 func (hs *heldStream) read() {
 	for {
 		f, err := hs.h.ReadFrame()
-		ev := heldEvent{seq: hs.h.Seq(), err: err}
-		if err == nil {
+		ev := heldEvent{seq: hs.h.Seq(), text: f.Data, err: err}
+		if !f.Owned {
 			ev.text = bytes.Clone(f.Data)
 		}
 		select {
@@ -162,7 +162,7 @@ func (hs *heldStream) ReadFrame() (jsonrpc.Frame, error) {
 		case ev := <-events:
 			text, err := hs.event(ev)
 			if text != nil || err != nil {
-				return jsonrpc.Frame{Data: text, Owned: true}, err
+				return jsonrpc.Frame{Data: text, Owned: true, Number: ev.seq}, err
 			}
 		case <-hs.done:
 			return jsonrpc.Frame{}, os.ErrClosed
@@ -251,7 +251,7 @@ func (hs *heldStream) update(ev heldEvent) ([]byte, error) {
 		hs.dropped(ev.seq)
 		return nil, nil
 	}
-	return withEvent(ev.text, ev.seq), nil
+	return ev.text, nil
 }
 
 // answer takes the agent's answer to a request.

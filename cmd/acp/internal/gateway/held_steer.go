@@ -89,15 +89,18 @@ func (hs *heldStream) steers(wire string, m *steering) {
 func (hs *heldStream) takesSteer(wire string, ev heldEvent, e *envelope) (update []byte, taken bool) {
 	m := hs.steered.wires[wire]
 	delete(hs.steered.wires, wire)
-	var res struct{ Outcome acp.SteerOutcome }
-	if m == nil || json.Unmarshal(e.Result, &res) != nil || !isTaken(res.Outcome) {
+	var res struct {
+		Outcome acp.SteerOutcome
+		RunID   string // which goose has given it to
+	}
+	if m == nil || json.Unmarshal(e.Result, &res) != nil || !isTaken(res.Outcome) && res.RunID == "" {
 		return nil, false
 	}
 	hs.steered.answers[m] = ev.seq
 	if m.adopted.Load() {
-		update = withEvent(encode(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{
+		update = encode(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{
 			"sessionId": m.session, "update": &acpv2.UserMessageChunk{MessageID: m.id, Content: acp.Text("")},
-		}}), ev.seq)
+		}})
 	}
 	return update, true
 }

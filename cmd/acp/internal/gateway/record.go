@@ -1,11 +1,9 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/goacp/acp"
@@ -91,58 +89,6 @@ func encode(v any) []byte {
 		panic(fmt.Sprintf("gateway: encode a record: %v", err)) // a defect of this package
 	}
 	return data
-}
-
-// withEvent adds the number of an event to an update.
-func withEvent(text []byte, seq uint64) []byte {
-	params := []byte(`"params":{`)
-	i := bytes.Index(text, params)
-	if i < 0 {
-		return withEventSlowly(text, seq)
-	}
-	i += len(params)
-	out := make([]byte, 0, len(text)+24)
-	out = append(append(out, text[:i]...), `"_e":`...)
-	out = strconv.AppendUint(out, seq, 10)
-	if next := bytes.TrimLeft(text[i:], " \t\r\n"); len(next) > 0 && next[0] != '}' {
-		out = append(out, ',')
-	}
-	return append(out, text[i:]...)
-}
-
-// withEventSlowly is withEvent for JSON with spaces.
-func withEventSlowly(text []byte, seq uint64) []byte {
-	var all map[string]json.RawMessage
-	var params map[string]json.RawMessage
-	if json.Unmarshal(text, &all) != nil || json.Unmarshal(all["params"], &params) != nil || params == nil {
-		return text
-	}
-	params["_e"] = strconv.AppendUint(nil, seq, 10)
-	all["params"] = encode(params)
-	return encode(all)
-}
-
-// eventOf returns the number that withEvent has added, or 0.
-func eventOf(unknown json.RawMessage) uint64 {
-	if len(unknown) == 0 {
-		return 0
-	}
-	var e struct {
-		E uint64 `json:"_e"`
-	}
-	_ = json.Unmarshal(unknown, &e)
-	return e.E
-}
-
-// eventOfUpdate returns the number of the event that an update has come in, or 0.
-func eventOfUpdate(u *acp.Update) uint64 {
-	switch {
-	case u.V1 != nil:
-		return eventOf(u.V1.Unknown)
-	case u.V2 != nil:
-		return eventOf(u.V2.Unknown)
-	}
-	return 0
 }
 
 // maxEndMeta bounds the metadata of a turn that is kept, in bytes. More of it is left out.
