@@ -137,7 +137,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 func (a *adoption) sends(sent *sentRecord) {
 	switch {
 	case len(sent.Steer) > 0:
-		a.steers = append(a.steers, sent)
+		a.steers = append(slices.DeleteFunc(a.steers, func(m *sentRecord) bool { return m.Ask == sent.Ask }), sent) // goose gets it twice
 	case sent.Ask == "":
 		a.sent = sent
 	}

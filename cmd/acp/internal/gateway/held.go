@@ -278,7 +278,7 @@ func (hs *heldStream) answer(ev heldEvent, e *envelope) ([]byte, error) {
 				hs.loaded = ev.seq
 			}
 		}
-	case methodSteering:
+	case methodSteering, methodGoose:
 		var update []byte
 		if update, taken = hs.takesSteer(wire, ev, e); update != nil {
 			hs.mu.Unlock()
@@ -482,7 +482,7 @@ func (hs *heldStream) request(data []byte, e *envelope) error {
 	if err != nil {
 		return err
 	}
-	if e.Method == methodSteering {
+	if e.Method == methodSteering || e.Method == methodGoose {
 		if err := hs.noteSteer(wire, e.Params); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 
 // heldSteers are such messages. The lock of the stream guards them.
 type heldSteers struct {
-	waiting []*steering          // that are about to be sent
+	waiting []*steering          // whose sender waits
 	wires   map[string]*steering // that wait for an answer, by the ids of their requests
 	answers map[*steering]uint64 // the events with the answers that the agent has them, while the log does not say so
 }
@@ -62,13 +62,13 @@ func (hs *heldStream) noteSteer(wire string, params json.RawMessage) error {
 	}
 	text := textOf(skills.Plain(content))
 	hs.mu.Lock()
-	i := slices.IndexFunc(hs.steered.waiting, func(m *steering) bool { return m.text == text })
+	asked := slices.Collect(maps.Values(hs.steered.wires))
+	i := slices.IndexFunc(hs.steered.waiting, func(m *steering) bool { return m.text == text && !slices.Contains(asked, m) })
 	if i < 0 {
 		hs.mu.Unlock()
 		return nil
 	}
-	m := hs.steered.waiting[i]
-	hs.steered.waiting = slices.Delete(hs.steered.waiting, i, i+1)
+	m := hs.steered.waiting[i] // where it stays: goose gets it again if another run works by now
 	hs.mu.Unlock()
 	hs.steers(wire, m)
 	return hs.note(nil, sentRecord{Frame: hs.h.Sent() + 1, Wire: wire, Ask: string(m.id), Steer: m.raw})

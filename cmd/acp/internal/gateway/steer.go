@@ -33,6 +33,9 @@ type steering struct {
 // methodSteering is what is not there for a session whose agent cannot be steered.
 const methodSteering = "_session/steering"
 
+// methodGoose is that of goose for the same.
+const methodGoose = "_goose/unstable/session/steer"
+
 // steer has the agent of a session take a message into the turn that runs, as far as it can. Otherwise the client is answered
 // as if there was no such method: it sends a prompt, which the gateway queues.
 func (g *Gateway) steer(ctx context.Context, as *acp.AgentSession, r *acp.SteerMessage) (acp.SteerOutcome, error) {
