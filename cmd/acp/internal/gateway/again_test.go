@@ -149,11 +149,7 @@ func TestPromptAfterMove(t *testing.T) {
 			t.Run(fmt.Sprintf("%q, %v", operation, cancelled), func(t *testing.T) {
 				r := newRig(t, talking(nil))
 				s := r.connect(1).new(t)
-				var w *watcher
-				r.g.present.mu.Lock()
-				for w = range r.g.present.in[string(s.ID())] {
-				}
-				r.g.present.mu.Unlock()
+				w := r.watcher(s.ID())
 				e := elsewhere{over: make(chan struct{})}
 				close(e.over)
 				req := newOwnRequest(t)
@@ -201,4 +197,80 @@ func prompts(t *testing.T, r *rig, id acp.SessionID) string {
 		t.Fatal(err)
 	}
 	return strings.Join(all, "|")
+}
+
+// watcher returns the only client of a session.
+func (r *rig) watcher(id acp.SessionID) (w *watcher) {
+	r.g.present.mu.Lock()
+	defer r.g.present.mu.Unlock()
+	for w = range r.g.present.in[string(id)] {
+	}
+	return w
+}
+
+// TestEndBehind: a prompt that was sent again as its turn ended has begun for the client when the next turn of its own
+// begins. The end of the one is not that of the other.
+func TestEndBehind(t *testing.T) {
+	goOn := make(chan struct{})
+	r := newRig(t, talking(goOn))
+	c := r.connect(2)
+	s := c.new(t)
+	say(t, s, "one")
+	w := r.watcher(s.ID())
+	req := newOwnRequest(t)
+	o := newOwnPrompt(req, &turn{id: "again"}, w.place())
+	o.state = ownBegun
+	running := s.Prompt(t.Context(), acp.Text("wait two"))
+	c.seen.until(t, "agent: waiting")
+	w.mu.Lock()
+	w.own = append(w.own, o)
+	w.mu.Unlock()
+	w.tellEnd(o, turnEnd{stop: acp.StopCancelled, seq: 1}, "again")
+	close(goOn)
+	if res, err := running.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
+		t.Errorf("the turn that ran: %+v, %v", res, err)
+	}
+	if end := <-req.ended; end.Err != nil || end.Stop != acp.StopCancelled {
+		t.Errorf("%+v", end)
+	}
+}
+
+// TestEndAgain: a client of version 2 that returns with the position behind the end of a turn, and sends its prompt
+// again before it was sent what follows, is sent that end for the prompt.
+func TestEndAgain(t *testing.T) {
+	r := newRig(t, talking(nil))
+	c := r.connect(2)
+	s := c.new(t)
+	say(t, s, "one")
+	var before, end engine.Record
+	if err := r.log.Read(t.Context(), string(s.ID()), 0, func(rec engine.Record) error {
+		before, end = end, rec
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := records.DecodeEnd(end.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := r.watcher(s.ID())
+	req := newOwnRequest(t)
+	o := newOwnPrompt(req, &turn{id: acp.MessageID(e.Prompt)}, w.place())
+	o.state = ownQueued
+	w.telling.Lock() // it was sent everything
+	w.mu.Lock()
+	w.own = append(w.own, o)
+	w.mu.Unlock()
+	w.telling.Unlock()
+	w.pos.resume(before.Seq, 1, markOf(&before))
+	if err := w.tell(&end); err != nil {
+		t.Fatal(err)
+	}
+	if end := <-req.ended; end.Err != nil || end.Stop != acp.StopEndTurn {
+		t.Errorf("%+v", end)
+	}
+	say(t, s, "two")
+	if got := slices.DeleteFunc(c.seen.take(), func(s string) bool { return s != "end: end_turn" }); len(got) != 3 {
+		t.Errorf("it was sent %d ends, want 3", len(got))
+	}
 }

@@ -183,9 +183,8 @@ func (g *Gateway) join(ctx context.Context, p place, id string, as *acp.AgentSes
 		err = as.SetTitle(hello.Title)
 	}
 	if err == nil && hello.Running { // sent by the watcher: the library says idle before the answer
-		var prompt uint64
-		prompt, err = g.turnAt(ctx, id, after)
-		w.running, w.returns = prompt > 0, true
+		w.turn, err = g.turnAt(ctx, id, after)
+		w.returns = true
 	}
 	if err != nil {
 		w.cancel()

@@ -221,7 +221,7 @@ func (w *watcher) await(p place, o *ownPrompt, runs *turn) {
 		select {
 		case <-written:
 			if written = nil; runs.begun > 0 && w.reached(w.ctx, runs.begun, nil) == nil {
-				w.beginsBefore(o)
+				w.beginsBefore(o, runs.begun)
 			}
 			continue
 		case <-runs.done:
@@ -273,12 +273,12 @@ func (w *watcher) cancelAt(p place, id acp.MessageID) {
 }
 
 // beginsBefore is called once the client was sent everything up to where its prompt has begun, which it has sent
-// again.
-func (w *watcher) beginsBefore(o *ownPrompt) {
+// again. If it was sent the end, too, it would take another one for that.
+func (w *watcher) beginsBefore(o *ownPrompt, prompt uint64) {
 	w.telling.Lock()
 	defer w.telling.Unlock()
 	w.mu.Lock()
-	begins := o.state < ownBegun
+	begins := o.state < ownBegun && w.turn == prompt
 	if begins {
 		o.state = ownBegun
 	}
@@ -289,9 +289,9 @@ func (w *watcher) beginsBefore(o *ownPrompt) {
 }
 
 // sendPrompt sends the client a prompt, and that its turn runs.
-func (w *watcher) sendPrompt(p *records.Prompt) error {
+func (w *watcher) sendPrompt(p *records.Prompt, seq uint64) error {
 	own := false
-	w.running, w.returns = true, p.Operation != "" && p.By == w.who.User
+	w.turn, w.returns = seq, p.Operation != "" && p.By == w.who.User
 	for _, o := range w.begins(p) {
 		o.req.Begin(acp.MessageID(p.ID))
 		if o.sent.id == acp.MessageID(p.ID) { // otherwise its message says so
@@ -311,24 +311,29 @@ func (w *watcher) sendPrompt(p *records.Prompt) error {
 	return w.session.Send(&w.pos.running)
 }
 
-// ends is called with the end of a turn that the client is about to be sent. It returns the client's own prompts that
-// are over from then on.
-func (w *watcher) ends(id acp.MessageID) (all []*ownPrompt) {
+// ends is called with the end of a turn that the client is about to be sent, or has, from an earlier connection. It
+// returns the client's own prompts that are over from then on.
+func (w *watcher) ends(id acp.MessageID, end turnEnd, has bool) (all []*ownPrompt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all = slices.DeleteFunc(slices.Clone(w.own), func(o *ownPrompt) bool { return !o.is(id) || o.state == ownEnded })
-	for _, o := range all {
-		w.drop(o)
+	for _, o := range slices.Clone(w.own) {
+		switch {
+		case !o.is(id) || o.state == ownEnded:
+		case has:
+			o.id, o.end, o.state = id, end, ownEnded
+		default:
+			w.drop(o)
+			all = append(all, o)
+		}
 	}
 	return all
 }
 
 // sendEnd sends the client the end of a turn.
 func (w *watcher) sendEnd(end *records.End, r *engine.Record) error {
-	id := acp.MessageID(end.Prompt)
-	all := w.ends(id)
+	id, outcome := acp.MessageID(end.Prompt), outcomeOfEnd(end, r.Seq)
+	all := w.ends(id, outcome, w.session.Conn().Version() > 1 && w.pos.has(r))
 	if len(all) > 0 {
-		outcome := outcomeOfEnd(end, r.Seq)
 		var at json.RawMessage
 		ownmeta.Read(positionMeta(r.Seq, markOf(r), 0), &at)
 		outcome.meta = ownmeta.Add(outcome.meta, at)
@@ -365,7 +370,8 @@ func (w *watcher) tellEnd(o *ownPrompt, end turnEnd, id acp.MessageID) {
 		return
 	}
 	ran := was == ownBegun || end.seq > 0 && !end.refused
-	if ran && was != ownBegun && w.session.Conn().Version() > 1 {
+	runs := was == ownBegun && (end.seq == 0 || end.seq > w.sent) // as far as the client was sent the log
+	if ran && !runs && w.session.Conn().Version() > 1 {
 		o.id, o.end, o.state = id, end, ownEnded
 		w.mu.Unlock()
 		w.tellEnded()
@@ -378,7 +384,7 @@ func (w *watcher) tellEnd(o *ownPrompt, end turnEnd, id acp.MessageID) {
 	if !ran || w.session.Conn().Version() == 1 {
 		return
 	}
-	w.running = false // whatever the log says later
+	w.turn = 0 // whatever the log says later
 	w.sendIdle(id, &end, said.Err)
 	w.tellEnded()
 }
@@ -391,7 +397,7 @@ func (w *watcher) tellEnded() {
 	var all []*ownPrompt
 	for _, o := range w.own {
 		switch {
-		case o.state == ownBegun, w.running && w.returns:
+		case o.state == ownBegun, w.turn > 0 && w.returns:
 			w.mu.Unlock()
 			return
 		case o.state == ownEnded:
@@ -406,11 +412,11 @@ func (w *watcher) tellEnded() {
 		o.req.Begin(o.id)
 		said := w.answer(&o.end)
 		o.req.End(said)
-		if !w.running {
+		if w.turn == 0 {
 			_ = w.session.Send(&acp.RunningStateUpdate{}) // like what follows, it fails if the client has left
 		}
 		w.sendIdle(o.id, &o.end, said.Err)
-		if w.running {
+		if w.turn > 0 {
 			_ = w.session.Send(&acp.RunningStateUpdate{}) // the turn of somebody else does
 		}
 	}

@@ -112,6 +112,13 @@ func (p *position) resume(cursor uint64, skip int, mark string) {
 	p.cursor, p.mark, p.skip, p.skipOf = cursor, mark, skip, cursor+1
 }
 
+// has reports whether the client has the next update of a record, which is being sent.
+func (p *position) has(r *engine.Record) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.skipOf == r.Seq && p.part < p.skip
+}
+
 // maxMark is the length of a mark.
 const maxMark = 8
 

@@ -97,7 +97,11 @@ type world struct {
 	mu     sync.Mutex
 	agents []*simAgent
 	turns  []*simTurn // that have begun, in order
+	frames []string   // of clients, the last maxFrames
 }
+
+// maxFrames is how many frames a failing test prints.
+const maxFrames = 300
 
 func newWorld(t *testing.T, seed uint64) *world {
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -115,6 +119,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 func (w *world) close() {
 	if w.t.Failed() {
 		w.t.Logf("held %v, agent %d:\n%s", w.held, w.agent, strings.Join(w.steps, "\n"))
+		w.t.Logf("what clients have sent and got:\n%s", strings.Join(w.frames, "\n"))
 		var log strings.Builder
 		_ = w.server.log.Read(context.Background(), string(w.id), 0, func(r engine.Record) error {
 			fmt.Fprintf(&log, "%d %s %.300s\n", r.Seq, r.Kind, r.Data)
@@ -340,6 +345,7 @@ type simPrompt struct {
 // A simClient is a client, and what it knows of the session.
 type simClient struct {
 	w       *world
+	i       int // its number
 	version int
 	conn    *acp.ClientConn
 	session *acp.ClientSession
@@ -361,7 +367,7 @@ type simAsk struct {
 
 // join connects a client.
 func (w *world) join(version int) *simClient {
-	c := &simClient{w: w, version: version, view: newSimView(version)}
+	c := &simClient{w: w, i: len(w.all), version: version, view: newSimView(version)}
 	c.connect()
 	w.all = append(w.all, c)
 	return c
@@ -376,11 +382,25 @@ func (c *simClient) connect() {
 	client := &acp.Client{MinVersion: c.version, MaxVersion: c.version, Logger: c.w.quiet,
 		Update: v.update, RequestPermission: c.ask}
 	var err error
-	if c.conn, err = client.Connect(ctx, acp.Over(ours)); err != nil {
+	if c.conn, err = client.Connect(ctx, acp.Over(jsonrpc.Tap(ours, c.passes))); err != nil {
 		c.conn = nil
 		if !s.dead.Load() {
 			c.w.t.Error(err)
 		}
+	}
+}
+
+// passes notes a frame that a client sends or gets.
+func (c *simClient) passes(sent bool, frame []byte) {
+	way := "<-"
+	if sent {
+		way = "->"
+	}
+	w := c.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.frames = append(w.frames, fmt.Sprintf("client %d %s %.300s", c.i, way, frame)); len(w.frames) > maxFrames {
+		w.frames = w.frames[1:]
 	}
 }
 

@@ -33,8 +33,8 @@ type watcher struct {
 	key       string         // by which it knows its own answers
 	herald    herald
 	seat      seat
-	running   bool                           // a turn runs, as far as the client knows
-	returns   bool                           // and the client may have sent its prompt, on an earlier connection
+	turn      uint64                         // the prompt of the turn that runs, as far as the client knows, or 0
+	returns   bool                           // the client may have sent it, on an earlier connection
 	suggested *acpv2.PromptSuggestionsUpdate // when the client came, which it is sent first; or nil
 	pos       *position
 	saying
@@ -138,7 +138,7 @@ func (w *watcher) run() {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	defer context.AfterFunc(w.g.ctx, cancel)()
-	if w.running {
+	if w.turn > 0 {
 		_ = w.session.Send(&acp.RunningStateUpdate{}) // fails if the client has left, or is of version 1
 	}
 	if w.suggested != nil {
@@ -311,9 +311,9 @@ func (w *watcher) send(r engine.Record) error {
 		if err != nil {
 			return err
 		}
-		return w.sendPrompt(&p)
+		return w.sendPrompt(&p, r.Seq)
 	case kindEnd:
-		w.running = false
+		w.turn = 0
 		end, err := records.DecodeEnd(r.Data)
 		if err != nil {
 			return err
