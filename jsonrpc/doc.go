@@ -185,7 +185,8 @@
 //
 // A [Stream] is all that a transport has to be. Some things more make it a better one:
 // an [EagerStream] knows what it has read already, and a [BatchStream] writes several
-// frames at once, so that they cost less;
+// frames at once, so that they cost less; one that numbers frames ([Frame.Number]) tells
+// handlers which one their message came in;
 // a [Pacer] has lanes that wait for readers of their own, and a [Forgetter] keeps
 // something for each lane; an [UnansweredError] fails one call where the rest of the connection is well. The error of a connection that
 // broke should wrap [ErrOutcomeUnknown].
@@ -199,7 +200,6 @@
 //     the connection as a whole, and [Conn.Forget] on a lane.
 //   - [Request.OnDone], [Request.AfterAnswer], [Request.Answer], [Request.Proceed]
 //     and [Request.Continue] act on an incoming request beyond its handler.
-//   - [Frame.Number] and [Request.Frame] tell which frame a message came in.
 //   - [Method.Start] with [Pending], [OnReply] and [AwaitAnswerFor] take calls
 //     apart.
 //   - [SendIf], [Notification.NotifyIf] and [ErrNotSent] decide whether a message
