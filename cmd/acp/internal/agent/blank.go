@@ -126,7 +126,7 @@ func (s *session) setBlank() {
 // writeBlank is setBlank for callers that hold mu. It does nothing once the session is closed, since it may
 // have been deleted then, or when it has a journal or cannot have one.
 func (s *session) writeBlank() {
-	if s.closed || s.j != nil || s.lost != nil {
+	if s.end == sessionClosed || s.j != nil || s.lost != nil {
 		return
 	}
 	options := &acp.ConfigOptionUpdate{ConfigOptions: s.values()}

@@ -96,7 +96,7 @@ wait:
 			model: "The MCP server " + name + " has not answered yet. Once it does, tools_find finds its tools.",
 		})
 	}
-	if waiting > 0 && !m.s.closing {
+	if waiting > 0 && m.s.end == sessionOpen {
 		m.s.listing.Go(func() { m.late(v, servers, came, waiting) })
 	}
 	window := m.model.Info().Context
@@ -118,7 +118,7 @@ func (m *modelTurn) ask(servers []acp.MCPServer) <-chan *answered {
 	ctx := m.s.acp.Context()
 	m.s.mu.Lock()
 	defer m.s.mu.Unlock()
-	if m.s.closing {
+	if m.s.end > sessionOpen {
 		return came // ctx is done soon
 	}
 	for i, s := range servers {

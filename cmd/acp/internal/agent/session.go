@@ -51,6 +51,15 @@ const (
 // maxTitle bounds titles, in characters.
 const maxTitle = 80
 
+// A sessionEnd says how far a session has ended.
+type sessionEnd uint8
+
+const (
+	sessionOpen    sessionEnd = iota
+	sessionClosing            // nothing may begin any more that listing waits for
+	sessionClosed             // and nothing is kept
+)
+
 // A session is the agent's part of an AgentSession, which holds it as its Value. Its
 // methods may be called from any goroutine.
 type session struct {
@@ -61,8 +70,7 @@ type session struct {
 	done  func() // called when the session is closed, perhaps twice; nil before it is open
 
 	mu      sync.Mutex
-	closing bool // nothing may begin any more that listing waits for
-	closed  bool
+	end     sessionEnd
 	j       *keeper // nil until something is kept
 	lost    error   // why nothing more is kept
 	told    bool    // the user has been informed of that
@@ -213,7 +221,7 @@ func (s *session) ensure() error {
 	if s.j != nil || s.lost != nil {
 		return s.lost
 	}
-	if s.closed {
+	if s.end == sessionClosed {
 		return acp.ErrSessionClosed
 	}
 	options, err := updateDraft(&acp.ConfigOptionUpdate{ConfigOptions: s.values()})
@@ -297,7 +305,7 @@ func (s *session) close() error {
 		s.done()
 	}
 	s.mu.Lock()
-	s.closing = true
+	s.end = max(s.end, sessionClosing)
 	s.mu.Unlock()
 	s.servers.Close()
 	if s.acp.Context().Err() != nil { // or else listing ends a little later, with the session
@@ -305,7 +313,7 @@ func (s *session) close() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	s.end = sessionClosed
 	if s.j == nil {
 		return nil
 	}

@@ -25,8 +25,7 @@ const (
 type act struct {
 	call      acp.ToolCallUpdate // each field as it was reported last
 	terminals []acp.TerminalID
-	asked     bool // permission was asked for through this program
-	allowed   bool // and given
+	consent   consent
 	over      bool // it is not checked any more
 	refused   bool // it was regarded as something that this program has refused to do
 	size      int  // about how many bytes it takes
@@ -34,6 +33,15 @@ type act struct {
 	ran  [2]string // the command and the directory that the grants are for
 	runs []string
 }
+
+// A consent says what has become of the permission for a call.
+type consent uint8
+
+const (
+	consentUnasked consent = iota // it was not asked for through this program
+	consentDenied                 // it was, and has not been given
+	consentGiven
+)
 
 // acts are the latest tool calls of a session, and the terminals in which the agent reports that it
 // runs something. The zero value has none. The session's mutex guards it.
@@ -145,7 +153,7 @@ func (a *acts) see(u acp.SessionUpdate) (x *act, done bool) {
 		a.link(x)
 		status, _ := u.Status.Get()
 		done = status == acp.ToolCallStatusCompleted ||
-			!x.asked && x.call.Status.Or("") == acp.ToolCallStatusInProgress && len(u.RawOutput) > 0 && string(u.RawOutput) != "null"
+			x.consent == consentUnasked && x.call.Status.Or("") == acp.ToolCallStatusInProgress && len(u.RawOutput) > 0 && string(u.RawOutput) != "null"
 	case *acp.ToolCallContentChunk:
 		if x = a.of(u.ToolCallID); x == nil {
 			return nil, false
@@ -356,7 +364,7 @@ func (s *Session) callFor(e errand) (id acp.ToolCallID, shows bool) {
 	defer s.mu.Unlock()
 	for _, id := range slices.Backward(s.acts.order) {
 		x := s.acts.byID[id]
-		if x.asked || x.ended() {
+		if x.consent != consentUnasked || x.ended() {
 			continue
 		}
 		r := s.acts.requests(s, x)[0]

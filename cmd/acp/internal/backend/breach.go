@@ -108,14 +108,14 @@ func (s *Session) observe(u acp.SessionUpdate) {
 		return
 	}
 	ran := s.acts.hasRun(x)
-	asked, allowed := x.asked, x.allowed
+	consent := x.consent
 	// A call that is reported late is part of the history.
 	late := s.turns == 0 && s.user && s.client != nil && s.client.Conn().Version() == 1
 	requests := s.acts.requests(s, x)
 	ended := x.ended()
 	x.over = ended
 	s.mu.Unlock()
-	if late || asked && (allowed || !ran) {
+	if late || consent == consentGiven || consent == consentDenied && !ran {
 		return // agents also report calls as completed that were rejected
 	}
 	refused := false
@@ -130,7 +130,7 @@ func (s *Session) observe(u acp.SessionUpdate) {
 			return
 		}
 	}
-	if ended && !asked && !refused && slices.ContainsFunc(requests, s.byItself) {
+	if ended && consent == consentUnasked && !refused && slices.ContainsFunc(requests, s.byItself) {
 		s.tellUnheld(safetext.Line(fmt.Sprintf("rules cannot hold %s: it does things without asking, first %s", h.name(), described(requests[0])), maxNote))
 	}
 }

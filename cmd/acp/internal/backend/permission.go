@@ -91,7 +91,9 @@ func (s *Session) isAsked(id acp.ToolCallID, allowed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x := s.acts.of(id); x != nil {
-		x.asked, x.allowed = true, allowed
+		if x.consent = consentDenied; allowed {
+			x.consent = consentGiven
+		}
 	}
 }
 

@@ -39,7 +39,6 @@ type Session struct {
 	parent    *Session // whose subagent it belongs to, or nil
 	cwd       string
 	user      bool // it was opened for the user; others are of subagents
-	again     bool // a prompt is sent again that was shown before
 	told      []acp.SessionConfigOption
 	lent      map[acp.TerminalID]func(context.Context) error // kill the commands that run in lent terminals
 	kept      store.Session                                  // as it is in the store
@@ -60,6 +59,7 @@ type runningPrompts struct {
 	sent    []string                        // their texts
 	taken   map[acp.MessageID]bool          // messages of the user that were echoed meanwhile; guarded by the session's mu
 	awaited map[acp.MessageID]chan struct{} // closed as such messages are shown; guarded by the session's mu
+	again   bool                            // one is sent again that was shown before; guarded by the session's mu
 	echoes  []acp.MessageID                 // of the messages by which an agent of version 2 has confirmed them, or ""
 }
 

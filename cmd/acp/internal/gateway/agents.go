@@ -52,7 +52,7 @@ const (
 func (g *Gateway) choices(ctx context.Context, _ *AgentsRequest) (*AgentsAnswer, error) {
 	who := g.who(ctx)
 	res := &AgentsAnswer{Agents: []AgentChoice{}, Directories: []string{}}
-	if !who.Prompt || who.Session != nil || who.User == "" {
+	if !who.may(MayPrompt) || who.Session != nil || who.User == "" {
 		return res, nil
 	}
 	p := g.policy(who.User, who.Groups)

@@ -26,7 +26,10 @@ func TestAgents(t *testing.T) {
 	}
 	r.g.cfg.Who = func(ctx context.Context) Who {
 		user, _ := ctx.Value(userKey{}).(string)
-		who := Who{User: user, Prompt: user != "viewer", Approve: true}
+		who := Who{User: user, Rights: MayPrompt | MayApprove}
+		if user == "viewer" {
+			who.Rights = MayApprove
+		}
 		if user == "scoped" {
 			who.Agent = func(name string) bool { return name == "other" }
 		}

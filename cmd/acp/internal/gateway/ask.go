@@ -321,7 +321,7 @@ func (s *session) answered(a *ask, d decision) {
 
 // ask puts a question, whose record has a number, to the client, until it is answered or withdrawn.
 func (w *watcher) ask(a *ask, seq uint64) {
-	if !w.now().Approve {
+	if !w.now().may(MayApprove) {
 		return
 	}
 	w.mu.Lock()
@@ -356,7 +356,7 @@ func (w *watcher) ask(a *ask, seq uint64) {
 			p.unanswered(a)
 			return
 		}
-		if who, err := w.entitled(w.ctx); err != nil || !who.Approve { // not any more
+		if who, err := w.entitled(w.ctx); err != nil || !who.may(MayApprove) { // not any more
 			p.unanswered(a)
 			return
 		}
@@ -388,9 +388,8 @@ func (w *watcher) named(a *ask, seq uint64, meta json.RawMessage) json.RawMessag
 
 // put puts a question and returns the client's answer.
 func (w *watcher) put(a *ask, seq uint64) (d decision, err error) {
-	ctx, cancel := context.WithCancel(w.ctx)
+	ctx, cancel := either(w.ctx, a.ctx)
 	defer cancel()
-	defer context.AfterFunc(a.ctx, cancel)()
 	out := w.session.WithContext(ctx)
 	switch {
 	case a.permission != nil:

@@ -249,7 +249,7 @@ func TestRoles(t *testing.T) {
 	goOn := make(chan struct{})
 	r := newRig(t, talking(goOn))
 	var mu sync.Mutex
-	now := Who{User: "ann", Prompt: true, Approve: true}
+	now := Who{User: "ann", Rights: MayPrompt | MayApprove}
 	r.g.cfg.Who = func(context.Context) Who {
 		mu.Lock()
 		defer mu.Unlock()
@@ -277,10 +277,10 @@ func TestRoles(t *testing.T) {
 	}
 	stdio := acp.SessionConfig{Cwd: "/", MCPServers: []acp.MCPServer{&acpv2.MCPServerStdio{Name: "x", Command: "/bin/sh"}}}
 	for name, who := range map[string]Who{
-		"another user":    {User: "bob", Prompt: true, Approve: true},
-		"nobody":          {Prompt: true, Approve: true},
-		"another agent":   {User: "ann", Prompt: true, Agent: func(string) bool { return false }},
-		"another session": {User: "ann", Prompt: true, Session: func(string) bool { return false }},
+		"another user":    {User: "bob", Rights: MayPrompt | MayApprove},
+		"nobody":          {Rights: MayPrompt | MayApprove},
+		"another agent":   {User: "ann", Rights: MayPrompt, Agent: func(string) bool { return false }},
+		"another session": {User: "ann", Rights: MayPrompt, Session: func(string) bool { return false }},
 	} {
 		as(who)
 		c := r.connect(1)
@@ -308,12 +308,12 @@ func TestRoles(t *testing.T) {
 			t.Errorf("a viewer may %s: %v", what, err)
 		}
 	}
-	as(Who{User: "ann", Prompt: true})
+	as(Who{User: "ann", Rights: MayPrompt})
 	prompter := r.connect(1)
 	if _, err := prompter.conn.NewSession(t.Context(), stdio); err == nil || !strings.Contains(err.Error(), "you cannot") {
 		t.Error("a prompter may have servers started:", err)
 	}
-	as(Who{User: "ann", Prompt: true, Approve: true})
+	as(Who{User: "ann", Rights: MayPrompt | MayApprove})
 	approver := r.connect(1, asking(func(_ context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
 		return req.Allow(), nil
 	}))

@@ -54,7 +54,7 @@ func TestDecisions(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, agent %d", tt.name, agent), func(t *testing.T) {
 				r := newRig(t, touching())
 				r.max = agent
-				r.g.cfg.Who = func(context.Context) Who { return Who{User: local, Name: "laptop", Prompt: true, Approve: true} }
+				r.g.cfg.Who = func(context.Context) Who { return Who{User: local, Name: "laptop", Rights: MayPrompt | MayApprove} }
 				audited := make(chan string, 1)
 				r.g.cfg.Audit.Decided = func(_, by string, d *history.Decision) { audited <- by + ": " + d.Title + ": " + d.String() }
 				c := r.connect(2, asking(func(_ context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {

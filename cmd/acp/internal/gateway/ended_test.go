@@ -68,7 +68,7 @@ func TestEnds(t *testing.T) {
 				}
 				return acp.StopEndTurn, nil
 			}})
-			r.g.cfg.Who = func(context.Context) Who { return Who{User: local, Name: "laptop", Prompt: true, Approve: true} }
+			r.g.cfg.Who = func(context.Context) Who { return Who{User: local, Name: "laptop", Rights: MayPrompt | MayApprove} }
 			state := func(c *client) string {
 				for info, err := range c.conn.ListSessions(t.Context(), acp.ListOptions{}) {
 					if err != nil {

@@ -8,29 +8,29 @@ import (
 )
 
 // rpcFigures asks another node how many sessions and agents it has now: what it last said of itself may be as old as a tick.
-var rpcFigures = jsonrpc.Method[wireFigures, figures]{Name: "figures"}
+var rpcFigures = jsonrpc.Method[wireFigures, NodeFigures]{Name: "figures"}
 
 type wireFigures struct{}
 
 func (*wireFigures) lane() string { return "count" } // it holds no session
 
-// figures are what a node has.
-type figures struct {
+// NodeFigures are what a node has now.
+type NodeFigures struct {
 	Name     string `json:"name"`
-	Draining bool   `json:"draining,omitempty"`
-	Sessions int    `json:"sessions"`
-	Agents   int    `json:"agents"`
+	Draining bool   `json:"draining"`
+	Sessions int    `json:"sessions"` // that it owns
+	Agents   int    `json:"agents"`   // that run
 }
 
 // figures serves another node.
-func (g *Gateway) figures(context.Context, *wireFigures) (*figures, error) {
+func (g *Gateway) figures(context.Context, *wireFigures) (*NodeFigures, error) {
 	self := g.self()
-	return &figures{self.Name, self.Draining, self.Sessions, self.Agents}, nil
+	return &NodeFigures{self.Name, self.Draining, self.Sessions, self.Agents}, nil
 }
 
 // figuresOf returns the figures of the other nodes that answer in time, by name.
-func (g *Gateway) figuresOf(ctx context.Context) map[string]figures {
-	all := make(map[string]figures)
+func (g *Gateway) figuresOf(ctx context.Context) map[string]NodeFigures {
+	all := make(map[string]NodeFigures)
 	var mu sync.Mutex
 	g.eachNode(ctx, countTime, func(ctx context.Context, conn *jsonrpc.Conn) {
 		res, err := rpcFigures.Call(ctx, conn, &wireFigures{})

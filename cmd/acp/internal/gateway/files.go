@@ -137,7 +137,7 @@ func (g *Gateway) files(ctx context.Context, p *FilesRequest) (*FilesAnswer, err
 	switch {
 	case err != nil:
 		return nil, err
-	case !who.Prompt:
+	case !who.may(MayPrompt):
 		return nil, who.errRole("list files")
 	case p.Limit < 0 || p.Limit > maxFound:
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "a limit of %d files: 1 to %d can be asked for", p.Limit, maxFound)

@@ -60,7 +60,7 @@ func (g *Gateway) fork(ctx context.Context, as *acp.AgentSession, from acp.Sessi
 		return err
 	}
 	who := g.who(ctx) // not what it is in the other session
-	if !who.Prompt || who.Session != nil {
+	if !who.may(MayPrompt) || who.Session != nil {
 		return who.errRole("begin sessions")
 	}
 	known, err := g.asked(ctx, as, &who, info.Agent)
@@ -123,14 +123,14 @@ func (g *Gateway) asked(ctx context.Context, as *acp.AgentSession, who *Who, age
 		return known, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cwd must be absolute")
 	}
 	known.Directories, known.Groups = as.AdditionalDirectories(), who.Groups
-	if who.Approve { // anybody else may not change options
+	if who.may(MayApprove) { // anybody else may not change options
 		known.Initial = as.InitialOptions()
 	}
 	if err := g.allowSession(ctx, who, agent, append([]string{as.Cwd()}, known.Directories...), as.MCPServers()); err != nil {
 		return known, err
 	}
 	for _, server := range as.MCPServers() {
-		if _, command := server.(*acpv2.MCPServerStdio); command && !who.Approve {
+		if _, command := server.(*acpv2.MCPServerStdio); command && !who.may(MayApprove) {
 			return known, who.errRole("have the agent start MCP servers")
 		}
 		raw, err := json.Marshal(server)

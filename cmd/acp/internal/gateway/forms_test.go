@@ -109,7 +109,7 @@ func TestForm(t *testing.T) {
 		r := formRig(t)
 		r.max = agent
 		var mu sync.Mutex
-		now := Who{User: local, Prompt: true, Approve: true}
+		now := Who{User: local, Rights: MayPrompt | MayApprove}
 		r.g.cfg.Who = func(context.Context) Who {
 			mu.Lock()
 			defer mu.Unlock()
@@ -126,7 +126,7 @@ func TestForm(t *testing.T) {
 		s := a.new(t)
 		b.load(t, s.ID())
 		mu.Lock()
-		now.Approve = false
+		now.Rights &^= MayApprove
 		mu.Unlock()
 		looksOn := false
 		r.connect(version, filling(func(context.Context, *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
@@ -136,7 +136,7 @@ func TestForm(t *testing.T) {
 			return callMe("nobody"), nil
 		})).load(t, s.ID())
 		mu.Lock()
-		now.Approve = true
+		now.Rights |= MayApprove
 		mu.Unlock()
 		reply := s.Prompt(t.Context(), acp.Text("x"))
 		for range 2 {

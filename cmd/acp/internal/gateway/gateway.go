@@ -46,7 +46,7 @@ type Config struct {
 	Titles map[string]string
 	// Installed reports whether an agent is there, as far as this node knows; nil means that all are.
 	Installed func(name string) bool
-	// Knows reports whether those with [Who.Command] may name an agent that is not among these; nil means that none may.
+	// Knows reports whether those with [MayCommand] may name an agent that is not among these; nil means that none may.
 	Knows func(name string) bool
 	// Who says who a client is. Nil means that sessions belong to the [acphttp.Principal], who may do
 	// everything with them.
@@ -225,6 +225,16 @@ func (g *Gateway) Close() error {
 	return errors.Join(errs...)
 }
 
+// either returns a context that is done when one of two is.
+func either(ctx, other context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(other, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
 // endingWith returns a context that ends with ctx, or when a gateway that closes has tried for long enough to keep what it could not
 // keep.
 func (g *Gateway) endingWith(ctx context.Context) context.Context {
@@ -329,25 +339,41 @@ func (g *Gateway) forget(s *session) {
 	}
 }
 
+// Rights are a set of rights.
+type Rights uint8
+
+// The rights of clients.
+const (
+	// MayPrompt is to send prompts, and to begin and delete sessions.
+	MayPrompt Rights = 1 << iota
+	// MayApprove is to answer the agent's questions, and what amounts to that: to change options, such as a mode in
+	// which there are none, and to give a session MCP servers that are commands.
+	MayApprove
+	// MayOperate is to ask about all nodes, and to drain them.
+	MayOperate
+	// MayCommand is to begin sessions of agents that are not configured, such as command lines. It is to run any command
+	// as the user of the server.
+	MayCommand
+	// MayGrant is to make others owners of a session: what they do then outlives the client's own rights.
+	MayGrant
+
+	// MayAll are all rights.
+	MayAll = MayPrompt | MayApprove | MayOperate | MayCommand | MayGrant
+)
+
+// may reports whether the client has rights.
+func (w *Who) may(r Rights) bool { return w.Rights&r == r }
+
 // Who is who a client is, and what it may do with the sessions of its user.
 type Who struct {
 	User string
 	// Name and Role are what others see of the client: what its device is called, and what it may do. Without them
-	// it is the user and what follows from Prompt and Approve.
+	// it is the user and what follows from the rights.
 	Name, Role string
 	// Groups are those of the user that rights are about.
 	Groups []string
-	// Prompt is to send prompts, and to begin and delete sessions. Approve is to answer the agent's
-	// questions, and what amounts to that: to change options, such as a mode in which there are none, and
-	// to give a session MCP servers that are commands.
-	Prompt, Approve bool
-	// Operate is to ask about all nodes, and to drain them.
-	Operate bool
-	// Command is to begin sessions of agents that are not configured, such as command lines. It is to run any command as
-	// the user of the server.
-	Command bool
-	// Grant is to make others owners of a session: what they do then outlives the client's own rights.
-	Grant bool
+	// Rights are what it may do; to watch needs none.
+	Rights Rights
 	// Agent reports whether it may use the sessions of an agent, Session whether it may use a session; nil
 	// means all. One that may use some sessions begins none.
 	Agent   func(name string) bool
@@ -358,12 +384,12 @@ type Who struct {
 
 // who returns who a client is. One that has said that it only watches may do nothing else.
 func (g *Gateway) who(ctx context.Context) Who {
-	who := Who{User: cmp.Or(acphttp.Principal(ctx), "local"), Prompt: true, Approve: true, Operate: true, Command: true, Grant: true}
+	who := Who{User: cmp.Or(acphttp.Principal(ctx), "local"), Rights: MayAll}
 	if g.cfg.Who != nil {
 		who = g.cfg.Who(ctx)
 	}
 	if c := acp.AgentConnFrom(ctx); c != nil && wishesOf(c).ReadOnly {
-		who.Prompt, who.Approve, who.Operate, who.Command, who.Grant, who.Role = false, false, false, false, false, RoleViewer
+		who.Rights, who.Role = 0, RoleViewer
 	}
 	return who
 }

@@ -127,9 +127,8 @@ func releaseTerminals(w *watcher, ids []acpv1.TerminalID) {
 
 // lendCall asks a client for something of its own on behalf of the agent, unless the client leaves.
 func lendCall[P, R any](ctx context.Context, w *watcher, m jsonrpc.Method[P, R], req *P) (*R, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := either(ctx, w.ctx)
 	defer cancel()
-	defer context.AfterFunc(w.ctx, cancel)()
 	res, err := m.Call(ctx, w.session.Conn().Conn(), req)
 	answer := (*jsonrpc.Error)(nil)
 	if err != nil && !errors.As(err, &answer) && w.ctx.Err() != nil {
@@ -343,7 +342,7 @@ func (g *Gateway) lend(ctx context.Context, as *acp.AgentSession) (*LendAnswer, 
 		return nil, err
 	}
 	// Somebody else could give the agent of the session's owner whatever files it reads.
-	if !who.Prompt || who.owner != who.User {
+	if !who.may(MayPrompt) || who.owner != who.User {
 		return nil, who.errRole("lend files and terminals")
 	}
 	mine := lentBy(as.Conn())

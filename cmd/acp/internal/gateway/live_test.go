@@ -253,7 +253,7 @@ func TestSessionsOvertaken(t *testing.T) {
 	var hold atomic.Bool
 	reading, goOn := make(chan struct{}), make(chan struct{})
 	r.g.cfg.Who = func(context.Context) Who {
-		who := Who{User: "ann", Prompt: true, Approve: true}
+		who := Who{User: "ann", Rights: MayPrompt | MayApprove}
 		if hold.Swap(false) { // which is the list: it has been read when this is called
 			first := sync.OnceFunc(func() {
 				close(reading)

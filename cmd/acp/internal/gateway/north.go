@@ -90,7 +90,7 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 		return err
 	}
 	who := g.who(ctx)
-	if !who.Prompt || who.Session != nil {
+	if !who.may(MayPrompt) || who.Session != nil {
 		return who.errRole("begin sessions")
 	}
 	name, err := g.agentOf(&who, m.Agent)
@@ -136,7 +136,7 @@ func (g *Gateway) agentOf(who *Who, named string) (name string, err error) {
 	case named == "" || slices.Contains(g.cfg.Agents, named):
 	case g.cfg.Knows == nil || !g.cfg.Knows(named):
 		return "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no agent %q", named)
-	case !who.Command:
+	case !who.may(MayCommand):
 		return "", who.errRole("begin sessions of agents that are not in the settings of the server")
 	}
 	if who.Agent != nil && !who.Agent(name) {
@@ -329,7 +329,7 @@ func (g *Gateway) setOption(ctx context.Context, as *acp.AgentSession, id acp.Se
 	if err != nil {
 		return err
 	}
-	if !who.Approve {
+	if !who.may(MayApprove) {
 		return who.errRole("change options")
 	}
 	defer w.optionsAgain(ctx)()

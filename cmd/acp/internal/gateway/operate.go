@@ -10,7 +10,7 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// Methods of the gateway itself, for the owner: see [Who.Operate].
+// Methods of the gateway itself, for the owner: see [MayOperate].
 var (
 	// NodesMethod returns the nodes that share the log, by name.
 	NodesMethod = jsonrpc.Method[NodesRequest, NodesAnswer]{Name: ownmeta.Method + "nodes"}
@@ -31,15 +31,12 @@ type NodesAnswer struct {
 
 // A NodeStatus is what a node says of itself, for the owner.
 type NodeStatus struct {
-	Name       string    `json:"name"`
+	NodeFigures
 	Live       bool      `json:"live"`           // its lease has not lapsed
 	This       bool      `json:"this,omitempty"` // the one that answers
 	Version    string    `json:"version,omitempty"`
 	Started    time.Time `json:"started"`
-	Draining   bool      `json:"draining"`
 	Workspaces []string  `json:"workspaces,omitempty"`
-	Sessions   int       `json:"sessions"` // that it owns
-	Agents     int       `json:"agents"`   // that run
 	// Earlier says that the node has not answered within a second, so that its figures are those that it last said: while it
 	// is live they are a few seconds old.
 	Earlier bool `json:"earlier,omitempty"`
@@ -91,7 +88,7 @@ func (g *Gateway) extensions(mux *jsonrpc.Mux) {
 // operate registers the methods of the gateway itself.
 func (g *Gateway) operate(mux *jsonrpc.Mux) {
 	NodesMethod.Handle(mux, func(ctx context.Context, _ *NodesRequest) (*NodesAnswer, error) {
-		if who := g.who(ctx); !who.Operate {
+		if who := g.who(ctx); !who.may(MayOperate) {
 			return nil, who.errRole("ask about nodes")
 		}
 		all, err := g.Members(ctx)
@@ -101,22 +98,22 @@ func (g *Gateway) operate(mux *jsonrpc.Mux) {
 		self, now := g.self(), g.figuresOf(ctx)
 		res := &NodesAnswer{Nodes: make([]NodeStatus, 0, len(all))}
 		for _, n := range all {
-			asked, answers := now[n.Name]
-			switch { // what is stored is older
-			case n.Name == self.Name:
+			figures, answers := now[n.Name]
+			if n.Name == self.Name {
 				n, answers = self, true
-			case answers:
-				n.Draining, n.Sessions, n.Agents = asked.Draining, asked.Sessions, asked.Agents
+			}
+			if n.Name == self.Name || !answers { // what is stored is older
+				figures = NodeFigures{n.Name, n.Draining, n.Sessions, n.Agents}
 			}
 			res.Nodes = append(res.Nodes, NodeStatus{
-				Name: n.Name, Live: n.Live, This: n.Name == self.Name, Version: n.Version, Started: n.Started, Draining: n.Draining,
-				Workspaces: n.Workspaces, Sessions: n.Sessions, Agents: n.Agents, Earlier: !answers,
+				NodeFigures: figures, Live: n.Live, This: n.Name == self.Name, Version: n.Version, Started: n.Started,
+				Workspaces: n.Workspaces, Earlier: !answers,
 			})
 		}
 		return res, nil
 	})
 	ForgetMethod.Handle(mux, func(ctx context.Context, p *ForgetRequest) (*ForgetAnswer, error) {
-		if who := g.who(ctx); !who.Operate {
+		if who := g.who(ctx); !who.may(MayOperate) {
 			return nil, who.errRole("forget nodes")
 		}
 		err := g.cfg.Log.ForgetNode(ctx, p.Node)
@@ -126,7 +123,7 @@ func (g *Gateway) operate(mux *jsonrpc.Mux) {
 		return &ForgetAnswer{}, err
 	})
 	DrainMethod.Handle(mux, func(ctx context.Context, p *DrainRequest) (*DrainAnswer, error) {
-		if who := g.who(ctx); !who.Operate {
+		if who := g.who(ctx); !who.may(MayOperate) {
 			return nil, who.errRole("drain nodes")
 		}
 		if p.Node == "" || p.Node == g.self().Name {

@@ -32,11 +32,11 @@ func TestOperateNodes(t *testing.T) {
 			if n.This { // the session comes here once the other node is drained
 				n.Sessions, n.Agents = 0, 0
 			}
-			all = append(all, NodeStatus{Name: n.Name, Live: n.Live, This: n.This, Draining: n.Draining, Sessions: n.Sessions, Agents: n.Agents, Earlier: n.Earlier})
+			all = append(all, NodeStatus{NodeFigures: n.NodeFigures, Live: n.Live, This: n.This, Earlier: n.Earlier})
 		}
 		return all
 	}
-	want := []NodeStatus{{Name: "a", Live: true, This: true}, {Name: "b", Live: true, Sessions: 1, Agents: 1}} // which it has not stored yet
+	want := []NodeStatus{{NodeFigures: NodeFigures{Name: "a"}, Live: true, This: true}, {NodeFigures: NodeFigures{Name: "b", Sessions: 1, Agents: 1}, Live: true}} // which it has not stored yet
 	if diff := cmp.Diff(want, status()); diff != "" {
 		t.Error(diff)
 	}
@@ -66,7 +66,7 @@ func TestOperateNodes(t *testing.T) {
 	if diff := cmp.Diff(&DrainAnswer{Node: "b", Draining: true}, res); diff != "" {
 		t.Error(diff)
 	}
-	want[1] = NodeStatus{Name: "b", Live: true, Draining: true}
+	want[1] = NodeStatus{NodeFigures: NodeFigures{Name: "b", Draining: true}, Live: true}
 	if diff := cmp.Diff(want, status()); diff != "" {
 		t.Error(diff)
 	}
@@ -109,7 +109,7 @@ func TestOperateRole(t *testing.T) {
 	if _, err := DrainMethod.Call(t.Context(), c.conn.Conn(), &DrainRequest{}); code(err) != jsonrpc.CodeInvalidRequest || r.g.isDraining() {
 		t.Errorf("drained alone: %v", err)
 	}
-	r.g.cfg.Who = func(context.Context) Who { return Who{User: "local", Prompt: true, Approve: true} }
+	r.g.cfg.Who = func(context.Context) Who { return Who{User: "local", Rights: MayPrompt | MayApprove} }
 	if _, err := NodesMethod.Call(t.Context(), c.conn.Conn(), &NodesRequest{}); err == nil {
 		t.Error("an approver has learned of the nodes")
 	}

@@ -66,7 +66,7 @@ func (g *Gateway) receive(ctx context.Context, q *acp.QueuedPrompt) error {
 	if err != nil {
 		return err
 	}
-	if !who.Prompt {
+	if !who.may(MayPrompt) {
 		return who.errRole("send prompts")
 	}
 	content := skills.Plain(q.Blocks()) // as everybody sees it; the agent gets a skill again
@@ -499,7 +499,7 @@ func (g *Gateway) cancel(ctx context.Context, as *acp.AgentSession) {
 	w, ok := as.Value.(*watcher)
 	switch {
 	case !ok:
-	case w.now().Prompt:
+	case w.now().may(MayPrompt):
 		w.place().cancelRunning(w.now().canceller(), w.who.name(), "")
 	default:
 		g.refused(ctx, w.now(), acpv2.NotificationSessionCancel.Name, w.id, w.now().errRole("cancel turns"))

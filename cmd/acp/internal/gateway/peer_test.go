@@ -15,7 +15,9 @@ func crew(t *testing.T, names ...string) (all []*member) {
 	dir := t.TempDir()
 	for _, name := range names {
 		all = append(all, newMember(t, dir, name, talking(nil), func(c *Config) {
-			c.Who = func(context.Context) Who { return Who{User: "local", Name: "on " + name, Prompt: true, Approve: true} }
+			c.Who = func(context.Context) Who {
+				return Who{User: "local", Name: "on " + name, Rights: MayPrompt | MayApprove}
+			}
 		}))
 	}
 	return all

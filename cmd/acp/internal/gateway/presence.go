@@ -122,9 +122,9 @@ func (w *Who) role() string {
 	switch {
 	case w.Role != "":
 		return w.Role
-	case w.Approve:
+	case w.may(MayApprove):
 		return "approver"
-	case w.Prompt:
+	case w.may(MayPrompt):
 		return "prompter"
 	}
 	return "viewer"
@@ -256,9 +256,8 @@ func (w *watcher) appear() {
 
 // tellPresence tells the client who is there, until it leaves.
 func (w *watcher) tellPresence() {
-	ctx, cancel := context.WithCancel(w.ctx)
+	ctx, cancel := either(w.ctx, w.g.ctx)
 	defer cancel()
-	defer context.AfterFunc(w.g.ctx, cancel)()
 	for {
 		select {
 		case <-w.herald.bell:

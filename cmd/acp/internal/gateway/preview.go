@@ -126,7 +126,7 @@ func (g *Gateway) sessionOptions(ctx context.Context, c *acp.AgentConn, q *acp.O
 		return nil, err
 	}
 	who := g.who(ctx)
-	if !who.Prompt || who.Session != nil { // an agent runs for it
+	if !who.may(MayPrompt) || who.Session != nil { // an agent runs for it
 		return nil, who.errRole("begin sessions")
 	}
 	name, err := g.agentOf(&who, m.Agent)

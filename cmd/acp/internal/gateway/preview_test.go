@@ -248,7 +248,7 @@ func TestPreviewsKept(t *testing.T) {
 	agent, asked := choosy(true)
 	r := newRig(t, agent)
 	user := "anna"
-	r.g.cfg.Who = func(context.Context) Who { return Who{User: user, Prompt: true} }
+	r.g.cfg.Who = func(context.Context) Who { return Who{User: user, Rights: MayPrompt} }
 	c := r.connect(2)
 	ask := func(q acp.OptionsQuery, want int) {
 		t.Helper()
@@ -287,7 +287,7 @@ func TestPreviewsKept(t *testing.T) {
 func TestOptionsOfOthers(t *testing.T) {
 	agent, asked := choosy(true)
 	r := newRig(t, agent)
-	can := Who{User: "anna", Prompt: true}
+	can := Who{User: "anna", Rights: MayPrompt}
 	r.g.cfg.Who = func(context.Context) Who { return can }
 	c := r.connect(2)
 	s, err := c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project", Options: initial("code")})
@@ -297,7 +297,7 @@ func TestOptionsOfOthers(t *testing.T) {
 	if s.Mode() != "ask" || len(s.RejectedOptions()) != 2 {
 		t.Errorf("mode %q, %v", s.Mode(), s.RejectedOptions())
 	}
-	can.Prompt = false
+	can.Rights = 0
 	if _, err := c.conn.SessionOptions(t.Context(), acp.OptionsQuery{Cwd: "/project"}); err == nil {
 		t.Error("a viewer has an agent started")
 	}

@@ -35,9 +35,9 @@ const reasonRole = "role"
 // rank is what the client is in the session, as a bound of what its prompts can cause.
 func (w *Who) rank() string {
 	switch {
-	case !w.Prompt:
+	case !w.may(MayPrompt):
 		return RoleViewer
-	case !w.Approve:
+	case !w.may(MayApprove):
 		return RolePrompter
 	case w.owns():
 		return RoleOwner

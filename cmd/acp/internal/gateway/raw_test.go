@@ -47,9 +47,11 @@ func TestRawRole(t *testing.T) {
 	c := r.connect(2)
 	s := c.new(t)
 	say(t, s, "one")
-	who := Who{User: local, Role: RoleOwner, Prompt: true, Approve: true}
+	who := Who{User: local, Role: RoleOwner, Rights: MayPrompt | MayApprove}
 	for _, may := range []bool{true, false} {
-		who.Prompt = may
+		if !may {
+			who.Rights &^= MayPrompt
+		}
 		r.g.cfg.Who = func(context.Context) Who { return who }
 		res, err := HistoryMethod.Call(t.Context(), c.conn.Conn(), &HistoryRequest{SessionID: s.ID(), Raw: true})
 		if err != nil || len(res.Updates) == 0 {

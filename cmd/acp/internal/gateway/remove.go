@@ -84,9 +84,8 @@ func (g *Gateway) removeHere(ctx context.Context, id, asked string) error {
 	}()
 	defer g.changed(id)
 	// What has begun continues when the client leaves: a half-deleted session is useless.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := either(context.WithoutCancel(ctx), g.ctx)
 	defer cancel()
-	defer context.AfterFunc(g.ctx, cancel)()
 	var owner string
 	var gone bool
 	var left error // why records are left

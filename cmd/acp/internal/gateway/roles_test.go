@@ -124,8 +124,13 @@ func TestVerbs(t *testing.T) {
 
 // who returns a client of a user with a role.
 func whoOf(user, role string) Who {
-	is := func(least string) bool { return reaches(role, least) }
-	return Who{User: user, Name: user + "'s " + role, Role: role, Prompt: is(RolePrompter), Approve: is(RoleApprover), Operate: is(RoleOwner), Grant: is(RoleOwner)}
+	who := Who{User: user, Name: user + "'s " + role, Role: role}
+	for least, rights := range map[string]Rights{RolePrompter: MayPrompt, RoleApprover: MayApprove, RoleOwner: MayOperate | MayGrant} {
+		if reaches(role, least) {
+			who.Rights |= rights
+		}
+	}
+	return who
 }
 
 // served reports whether a version of the protocol has a method. The gateway's own methods are in both.
@@ -151,12 +156,12 @@ func TestEveryVerb(t *testing.T) {
 		{"device", func(role string) Who { return whoOf("ann", role) }, func(v verb) string { return v.own }},
 		{"shared", func(role string) Who {
 			who := whoOf(role, RoleOwner)
-			who.Operate = true
+			who.Rights |= MayOperate
 			return who
 		}, func(v verb) string { return v.shared }},
 		{"token of the server", func(string) Who {
 			who := whoOf("ann", RoleOwner)
-			who.Command = true
+			who.Rights |= MayCommand
 			return who
 		}, func(verb) string { return anybody }},
 	}

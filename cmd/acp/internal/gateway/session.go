@@ -100,9 +100,10 @@ const claimTime = time.Minute
 // claim makes this process the owner of the session, and settles what an earlier owner has left. That continues when the
 // caller leaves: an agent that is half adopted would be stopped.
 func (s *session) claim(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime)
+	ctx, stop := either(context.WithoutCancel(ctx), s.ctx)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
 	l := s.g.cfg.Log
 	var asked records.Questions
 	own, err := l.Claim(ctx, s.id, s.g.Lease(), s.state.apply, func(r *engine.Record) { asked.Apply(r) })
@@ -248,9 +249,8 @@ func (s *session) notice(ctx context.Context, severity acp.NoticeSeverity, title
 
 // update keeps attributes of the session.
 func (s *session) update(ctx context.Context, change func(*engine.Session)) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(s.g.ending, stop)()
+	ctx, cancel := either(ctx, s.g.ending)
+	defer cancel()
 	info, err := s.g.cfg.Log.Update(ctx, s.id, func(info *engine.Session) error {
 		change(info)
 		return nil

@@ -99,7 +99,7 @@ func (w *Who) stand(info *engine.Session, shares []engine.Share) error {
 		return acp.SessionNotFound(acp.SessionID(info.ID))
 	}
 	role := slices.Index(shareRoles, shares[i].Role)
-	w.Prompt, w.Approve = w.Prompt && role >= 1, w.Approve && role >= 2
+	w.Rights &^= [...]Rights{MayPrompt | MayApprove, MayApprove, 0, 0}[role]
 	w.owner, w.standing, w.Role = info.Owner, shares[i].Role, ""
 	return nil
 }
@@ -111,7 +111,7 @@ func isNotFound(err error) bool {
 }
 
 // owns reports whether the client may do with the session what only owners may.
-func (w *Who) owns() bool { return w.Prompt && w.standing == RoleOwner }
+func (w *Who) owns() bool { return w.may(MayPrompt) && w.standing == RoleOwner }
 
 // canceller returns in whose name the client cancels the turn that runs.
 func (w *Who) canceller() string {
@@ -177,10 +177,10 @@ func (g *Gateway) share(ctx context.Context, p *ShareRequest) (*ShareAnswer, err
 	if err != nil {
 		return nil, err
 	}
-	if !who.owns() || !who.Approve {
+	if !who.owns() || !who.may(MayApprove) {
 		return nil, who.errRole("share this session")
 	}
-	if p.Role == RoleOwner && !who.Grant {
+	if p.Role == RoleOwner && !who.may(MayGrant) {
 		return nil, who.errRole("make somebody an owner of this session")
 	}
 	if p.User != "" {

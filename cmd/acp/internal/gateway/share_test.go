@@ -19,7 +19,7 @@ type userKey struct{}
 func byUser(r *rig) {
 	r.g.cfg.Who = func(ctx context.Context) Who {
 		user, _ := ctx.Value(userKey{}).(string)
-		return Who{User: user, Prompt: true, Approve: true, Grant: true}
+		return Who{User: user, Rights: MayPrompt | MayApprove | MayGrant}
 	}
 }
 

@@ -168,7 +168,7 @@ func TestSkillsChange(t *testing.T) {
 func TestSkillsOfOthers(t *testing.T) {
 	r := newRig(t, skilled())
 	r.max = 2
-	role := Who{User: "anna", Prompt: true}
+	role := Who{User: "anna", Rights: MayPrompt}
 	r.g.cfg.Who = func(context.Context) Who { return role }
 	s := r.connect(2, func(c *acp.Client) { c.Skills = true }).new(t)
 	for _, prompt := range [][]acp.ContentBlock{{&acpv2.SkillReference{Name: "secret"}}, {acp.Text("/secret x")}, {acp.Text("do /secret x")}} {

@@ -47,7 +47,7 @@ func (g *Gateway) steer(ctx context.Context, as *acp.AgentSession, r *acp.SteerM
 	if err != nil {
 		return "", err
 	}
-	if !who.Prompt {
+	if !who.may(MayPrompt) {
 		return "", who.errRole("send prompts")
 	}
 	content := skills.Plain(r.Prompt)

@@ -55,7 +55,7 @@ func (w *Waiting) For(who Who) bool {
 		return false
 	}
 	if w.Question {
-		return who.Approve
+		return who.may(MayApprove)
 	}
 	return who.standing == RoleOwner || w.by == who.User
 }

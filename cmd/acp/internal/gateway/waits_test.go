@@ -27,7 +27,7 @@ func (c *client) say(t *testing.T, h Hidden) {
 }
 
 // phone is a device of the user to whom sessions belong where nobody says who clients are.
-var phone = Who{User: "local", Prompt: true, Approve: true}
+var phone = Who{User: "local", Rights: MayPrompt | MayApprove}
 
 // answerable asks a client, which answers when give is closed.
 func answerable(give <-chan struct{}) func(*acp.Client) {
@@ -164,19 +164,19 @@ func TestWaitsFor(t *testing.T) {
 		who           Who
 		question, end bool
 	}{
-		{Who{User: "ann", Prompt: true, Approve: true}, true, true},
-		{Who{User: "ann", Prompt: true}, false, true},
+		{Who{User: "ann", Rights: MayPrompt | MayApprove}, true, true},
+		{Who{User: "ann", Rights: MayPrompt}, false, true},
 		{Who{User: "ann"}, false, true},
-		{Who{User: "ann", Prompt: true, Approve: true, Agent: other}, false, false},
-		{Who{User: "ann", Prompt: true, Approve: true, Session: other}, false, false},
-		{Who{User: "bob", Prompt: true, Approve: true}, false, true},
-		{Who{User: "cid", Prompt: true, Approve: true}, true, false},
-		{Who{User: "cid", Prompt: true}, false, false},
-		{Who{User: "dan", Prompt: true, Approve: true}, false, false},
-		{Who{User: "eve", Prompt: true, Approve: true}, true, true},
-		{Who{User: "fay", Prompt: true, Approve: true}, false, false},
-		{Who{User: "gil", Prompt: true, Approve: true}, false, false},
-		{Who{Prompt: true, Approve: true}, false, false},
+		{Who{User: "ann", Agent: other, Rights: MayPrompt | MayApprove}, false, false},
+		{Who{User: "ann", Session: other, Rights: MayPrompt | MayApprove}, false, false},
+		{Who{User: "bob", Rights: MayPrompt | MayApprove}, false, true},
+		{Who{User: "cid", Rights: MayPrompt | MayApprove}, true, false},
+		{Who{User: "cid", Rights: MayPrompt}, false, false},
+		{Who{User: "dan", Rights: MayPrompt | MayApprove}, false, false},
+		{Who{User: "eve", Rights: MayPrompt | MayApprove}, true, true},
+		{Who{User: "fay", Rights: MayPrompt | MayApprove}, false, false},
+		{Who{User: "gil", Rights: MayPrompt | MayApprove}, false, false},
+		{Who{Rights: MayPrompt | MayApprove}, false, false},
 	} {
 		for _, question := range []bool{true, false} {
 			w.Question = question

@@ -135,9 +135,8 @@ func (w *watcher) end() {
 
 // run sends what comes, until the client leaves.
 func (w *watcher) run() {
-	ctx, cancel := context.WithCancel(w.ctx)
+	ctx, cancel := either(w.ctx, w.g.ctx)
 	defer cancel()
-	defer context.AfterFunc(w.g.ctx, cancel)()
 	if w.turn > 0 {
 		_ = w.session.Send(&acp.RunningStateUpdate{}) // fails if the client has left, or is of version 1
 	}

@@ -168,7 +168,7 @@ func (c *core) farewell(err error) {
 		}
 	}
 	if g != nil && err == nil {
-		g.gone = true
+		g.last = kindGone
 		_ = g.conn.SetDeadline(time.Now().Add(linger))
 		wake(g.news)
 	} else if g != nil {

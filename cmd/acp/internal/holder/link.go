@@ -28,9 +28,8 @@ type link struct {
 	written uint64 // what the gateway knows of core.written
 	closed  bool   // it knows that the agent's input is closed
 	stderr  bool   // it wants the standard error
-	taken   bool   // another gateway has its place
-	gone    bool   // the agent is
 	lost    bool   // the connection has ended
+	last    kind   // of the last packet that it gets: another gateway has its place, or the agent is gone; or 0
 }
 
 // serve accepts connections until the listener is closed.
@@ -108,7 +107,7 @@ func (c *core) converse(l *link, r *bufio.Reader, w *bufio.Writer) {
 	}
 	c.mu.Lock()
 	l.lost = true
-	last := l.taken || l.gone
+	last := l.last != 0
 	c.mu.Unlock()
 	wake(l.news)
 	if !last { // otherwise the writer still has something to say, and has a deadline
@@ -159,7 +158,7 @@ func (c *core) greet(l *link, r *bufio.Reader) (answer packet, ok bool) {
 // attach makes a connection that of the gateway, in place of the one before. The lock is held.
 func (c *core) attach(l *link, have uint64) {
 	if old := c.gateway; old != nil {
-		old.taken = true
+		old.last = kindTaken
 		_ = old.conn.SetDeadline(time.Now().Add(linger))
 		wake(old.news)
 	}
@@ -177,7 +176,7 @@ func (c *core) attach(l *link, have uint64) {
 func (c *core) take(l *link, p packet) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gateway != l || l.taken {
+	if c.gateway != l || l.last == kindTaken {
 		return false
 	}
 	c.renew(c.cfg.Lease)
@@ -261,7 +260,7 @@ func (c *core) next(l *link) (p packet, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case l.taken:
+	case l.last == kindTaken:
 		return packet{kind: kindTaken}, true
 	case l.stderr:
 		l.stderr = false
@@ -283,7 +282,7 @@ func (c *core) next(l *link) (p packet, last bool) {
 			return packet{kind: e.kind, number: l.sent, data: e.data}, false
 		}
 	}
-	if l.gone {
+	if l.last == kindGone {
 		return packet{kind: kindGone, data: encode(c.exit)}, true
 	}
 	return packet{}, l.lost

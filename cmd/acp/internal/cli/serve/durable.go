@@ -193,7 +193,7 @@ func who(ctx context.Context) gateway.Who {
 	switch {
 	case ok:
 	case isOwner(ctx):
-		return gateway.Who{User: identity.CurrentUser(), Role: "owner", Prompt: true, Approve: true, Operate: true, Command: true, Grant: true}
+		return gateway.Who{User: identity.CurrentUser(), Role: "owner", Rights: gateway.MayAll}
 	default: // it is not known who that is
 		return gateway.Who{}
 	}
@@ -202,7 +202,21 @@ func who(ctx context.Context) gateway.Who {
 
 // whoIs says what a principal is for the gateway.
 func whoIs(p identity.Principal) gateway.Who {
-	who := gateway.Who{User: p.User, Name: p.Name, Role: p.Role.String(), Prompt: p.May(identity.Prompter), Approve: p.May(identity.Approver), Operate: mayOperate(p), Command: mayCommand(p), Grant: p.May(identity.Owner), Agent: p.Scope.Agent, Groups: p.Groups}
+	who := gateway.Who{User: p.User, Name: p.Name, Role: p.Role.String(), Agent: p.Scope.Agent, Groups: p.Groups}
+	for _, r := range [...]struct {
+		right gateway.Rights
+		has   bool
+	}{
+		{gateway.MayPrompt, p.May(identity.Prompter)},
+		{gateway.MayApprove, p.May(identity.Approver)},
+		{gateway.MayOperate, mayOperate(p)},
+		{gateway.MayCommand, mayCommand(p)},
+		{gateway.MayGrant, p.May(identity.Owner)},
+	} {
+		if r.has {
+			who.Rights |= r.right
+		}
+	}
 	if len(p.Scope.Sessions) > 0 {
 		who.Session = p.Scope.Session
 	}
