@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// maxBooleans is how many booleans a struct of what owns sessions may have: more of them are a state that has no name.
+// maxBooleans is how many booleans a struct of what owns sessions may have: more than that are a state without a name.
 const maxBooleans = 3
 
 // TestStates holds that what owns sessions keeps its states as such.

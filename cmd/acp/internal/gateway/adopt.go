@@ -137,7 +137,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 func (a *adoption) sends(sent *sentRecord) {
 	switch {
 	case len(sent.Steer) > 0:
-		// Goose gets a message again that names a run which has ended.
+		// Goose is sent a message again if the run that the request named has ended.
 		a.steers = slices.DeleteFunc(a.steers, func(m *sentRecord) bool { return m.Ask == sent.Ask })
 		a.steers = append(a.steers, sent)
 	case sent.Ask == "":

@@ -208,69 +208,113 @@ func (r *rig) watcher(id acp.SessionID) (w *watcher) {
 	return w
 }
 
-// TestEndBehind: a prompt that was sent again as its turn ended has begun for the client when the next turn of its own
-// begins. The end of the one is not that of the other.
-func TestEndBehind(t *testing.T) {
-	goOn := make(chan struct{})
-	r := newRig(t, talking(goOn))
-	c := r.connect(2)
-	s := c.new(t)
+// TestBeginsBefore: a prompt that the client has sent again begins for it while its turn runs, as far as the client was
+// sent the log, and not afterwards.
+func TestBeginsBefore(t *testing.T) {
+	r := newRig(t, talking(nil))
+	s := r.connect(2).new(t)
 	say(t, s, "one")
 	w := r.watcher(s.ID())
-	req := newOwnRequest(t)
-	o := newOwnPrompt(req, &turn{id: "again"}, w.place())
-	o.state = ownBegun
-	running := s.Prompt(t.Context(), acp.Text("wait two"))
+	for runs, want := range map[uint64]ownState{0: ownQueued, 7: ownBegun, 10: ownBegun, 12: ownQueued} {
+		o := newOwnPrompt(newOwnRequest(t), &turn{id: "again"}, w.place())
+		o.state = ownQueued
+		w.telling.Lock()
+		w.turn = runs
+		w.telling.Unlock()
+		if w.beginsBefore(o, 10); o.state != want {
+			t.Errorf("the turn of record %d runs: state %d, want %d", runs, o.state, want)
+		}
+	}
+	w.telling.Lock()
+	w.turn = 0
+	w.telling.Unlock()
+}
+
+// TestRepeatedAdopted: a prompt that is sent again to a gateway that has adopted the agent with the turn begins at once.
+func TestRepeatedAdopted(t *testing.T) {
+	goOn := make(chan struct{})
+	r, sims := heldRig(t, talking(goOn), 1, nil)
+	c := r.connect(2)
+	s := c.new(t)
+	sendOperation(t, s, "wait two", "op-1")
 	c.seen.until(t, "agent: waiting")
-	w.mu.Lock()
-	w.own = append(w.own, o)
-	w.mu.Unlock()
-	w.tellEnd(o, turnEnd{stop: acp.StopCancelled, seq: 1}, "again")
+	old := r.takeOver((*sims)[0])
+	d := r.connect(2)
+	d.load(t, s.ID())
+	res, err := startOperation(t, d, s.ID(), "wait two", "op-1").Wait()
+	if err != nil || !hasPrompt(t, r, s.ID(), res.MessageID) {
+		t.Error(res, err)
+	}
 	close(goOn)
-	if res, err := running.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
-		t.Errorf("the turn that ran: %+v, %v", res, err)
-	}
-	if end := <-req.ended; end.Err != nil || end.Stop != acp.StopCancelled {
-		t.Errorf("%+v", end)
-	}
+	d.seen.until(t, "end: end_turn")
+	_ = c.conn.Close()
+	_ = old.Close()
 }
 
 // TestEndAgain: a client of version 2 that returns with the position behind the end of a turn, and sends its prompt
-// again before it was sent what follows, is sent that end for the prompt.
+// again before it was sent what follows, is sent that end for the prompt. So it is if more was sent behind the end then.
 func TestEndAgain(t *testing.T) {
-	r := newRig(t, talking(nil))
+	for part := 1; part <= 2; part++ {
+		r := newRig(t, talking(nil))
+		c := r.connect(2)
+		s := c.new(t)
+		say(t, s, "one")
+		var before, end engine.Record
+		if err := r.log.Read(t.Context(), string(s.ID()), 0, func(rec engine.Record) error {
+			before, end = end, rec
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		e, err := records.DecodeEnd(end.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := r.watcher(s.ID())
+		req := newOwnRequest(t)
+		o := newOwnPrompt(req, &turn{id: acp.MessageID(e.Prompt)}, w.place())
+		o.state = ownQueued
+		w.telling.Lock() // it was sent everything
+		w.mu.Lock()
+		w.own = append(w.own, o)
+		w.mu.Unlock()
+		w.telling.Unlock()
+		w.pos.resume(before.Seq, part, markOf(&before))
+		if err := w.tell(&end); err != nil {
+			t.Fatal(err)
+		}
+		if end := <-req.ended; end.Err != nil || end.Stop != acp.StopEndTurn {
+			t.Errorf("%+v", end)
+		}
+		say(t, s, "two")
+		if got := slices.DeleteFunc(c.seen.take(), func(s string) bool { return s != "end: end_turn" }); len(got) != 3 {
+			t.Errorf("part %d: it was sent %d ends, want 3", part, len(got))
+		}
+	}
+}
+
+// TestRepeatedDeleted: a prompt that is sent again, and whose end waits for that of the turn that runs, is over when
+// nothing more of the log comes.
+func TestRepeatedDeleted(t *testing.T) {
+	goOn := make(chan struct{})
+	defer close(goOn)
+	r := newRig(t, talking(goOn))
+	s := r.connect(2).new(t)
+	if _, err := sendOperation(t, s, "one", "op-1").Wait(); err != nil {
+		t.Fatal(err)
+	}
 	c := r.connect(2)
-	s := c.new(t)
-	say(t, s, "one")
-	var before, end engine.Record
-	if err := r.log.Read(t.Context(), string(s.ID()), 0, func(rec engine.Record) error {
-		before, end = end, rec
-		return nil
-	}); err != nil {
+	sendOperation(t, s, "wait", "op-2")
+	theirs := c.load(t, s.ID())
+	c.seen.until(t, "agent: waiting")
+	again := startOperation(t, c, theirs.ID(), "one", "op-1")
+	for r.own(s.ID(), ownEnded) == 0 {
+		runtime.Gosched()
+	}
+	if _, err := r.log.Delete(t.Context(), string(s.ID())); err != nil {
 		t.Fatal(err)
 	}
-	e, err := records.DecodeEnd(end.Data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := r.watcher(s.ID())
-	req := newOwnRequest(t)
-	o := newOwnPrompt(req, &turn{id: acp.MessageID(e.Prompt)}, w.place())
-	o.state = ownQueued
-	w.telling.Lock() // it was sent everything
-	w.mu.Lock()
-	w.own = append(w.own, o)
-	w.mu.Unlock()
-	w.telling.Unlock()
-	w.pos.resume(before.Seq, 1, markOf(&before))
-	if err := w.tell(&end); err != nil {
-		t.Fatal(err)
-	}
-	if end := <-req.ended; end.Err != nil || end.Stop != acp.StopEndTurn {
-		t.Errorf("%+v", end)
-	}
-	say(t, s, "two")
-	if got := slices.DeleteFunc(c.seen.take(), func(s string) bool { return s != "end: end_turn" }); len(got) != 3 {
-		t.Errorf("it was sent %d ends, want 3", len(got))
+	if res, err := again.Wait(); err != nil {
+		t.Error(res, err)
 	}
 }

@@ -49,6 +49,14 @@ func TestSteerGooseKept(t *testing.T) {
 		s := c.new(t)
 		s.Prompt(t.Context(), acp.Text("go"))
 		c.seen.until(t, "agent: began")
+		gs := r.g.session(string(s.ID()))
+		gs.mu.Lock()
+		b := gs.agent
+		gs.mu.Unlock()
+		one, two := &steering{content: []acp.ContentBlock{acp.Text("x")}}, &steering{content: []acp.ContentBlock{acp.Text("x")}}
+		if !b.expects(one) || b.expects(two) || !b.forgets(one) || !b.expects(two) || !b.forgets(two) {
+			t.Error("of two equal messages that are not answered one is sent")
+		}
 		go func() { _, _ = s.Steer(context.Background(), acp.Text("more")) }()
 		<-arrived
 		old := r.takeOver((*sims)[len(*sims)-1])

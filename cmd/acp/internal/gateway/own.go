@@ -273,12 +273,13 @@ func (w *watcher) cancelAt(p place, id acp.MessageID) {
 }
 
 // beginsBefore is called once the client was sent everything up to where its prompt has begun, which it has sent
-// again. If it was sent the end, too, it would take another one for that.
-func (w *watcher) beginsBefore(o *ownPrompt, prompt uint64) {
+// again. begun is a record not before the prompt's, and before the next one's. If the client was sent the end, too, it
+// would take another one for that.
+func (w *watcher) beginsBefore(o *ownPrompt, begun uint64) {
 	w.telling.Lock()
 	defer w.telling.Unlock()
 	w.mu.Lock()
-	begins := o.state < ownBegun && w.turn == prompt
+	begins := o.state < ownBegun && w.turn > 0 && w.turn <= begun
 	if begins {
 		o.state = ownBegun
 	}
@@ -347,7 +348,6 @@ func (w *watcher) sendEnd(end *records.End, r *engine.Record) error {
 			return err
 		}
 	}
-	w.tellEnded()
 	return nil
 }
 
@@ -370,8 +370,7 @@ func (w *watcher) tellEnd(o *ownPrompt, end turnEnd, id acp.MessageID) {
 		return
 	}
 	ran := was == ownBegun || end.seq > 0 && !end.refused
-	runs := was == ownBegun && (end.seq == 0 || end.seq > w.sent) // as far as the client was sent the log
-	if ran && !runs && w.session.Conn().Version() > 1 {
+	if ran && was != ownBegun && w.session.Conn().Version() > 1 {
 		o.id, o.end, o.state = id, end, ownEnded
 		w.mu.Unlock()
 		w.tellEnded()
@@ -447,6 +446,7 @@ func (w *watcher) tellEnds() {
 	}
 	w.telling.Lock()
 	defer w.telling.Unlock()
+	w.turn = 0 // whatever runs, its end is not sent
 	w.tellEnded()
 }
 

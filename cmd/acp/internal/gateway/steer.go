@@ -199,13 +199,18 @@ func (s *session) hand(ctx context.Context, b *backend, t *turn, m *steering) (a
 	return outcome, 0, nil // the agent has it, whatever becomes of the session
 }
 
-// expects notes that the agent is about to have a message, until forgets is called. It reports false if as many are as may be.
+// expects notes that the agent is about to have a message, until forgets is called. It reports false if as many are
+// expected as may be, or an equal one is.
 func (b *backend) expects(m *steering) bool {
 	m.text = textOf(skills.Plain(b.session.UseSkills(m.content)))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.steering) >= maxTurns {
 		return false
+	}
+	equal := func(o *steering) bool { return o.text == m.text && !o.adopted.Load() }
+	if b.stream != nil && slices.ContainsFunc(b.steering, equal) {
+		return false // it would not be known which one the agent has taken
 	}
 	b.steering = append(b.steering, m)
 	return true

@@ -33,14 +33,14 @@ type watcher struct {
 	key       string         // by which it knows its own answers
 	herald    herald
 	seat      seat
-	turn      uint64                         // the prompt of the turn that runs, as far as the client knows, or 0
+	turn      uint64                         // the prompt of the turn that runs, as far as the client was sent the log
 	returns   bool                           // the client may have sent it, on an earlier connection
 	suggested *acpv2.PromptSuggestionsUpdate // when the client came, which it is sent first; or nil
 	pos       *position
 	saying
 	forgets func() // the position
 	chosen  chosen
-	telling sync.Mutex // held while the client is sent a record, or something between two
+	telling sync.Mutex // held while the client is sent a record, or something between two; guards turn and returns
 
 	mu       sync.Mutex
 	at       place         // where the session runs, or has run last
@@ -253,6 +253,9 @@ func (w *watcher) tell(r *engine.Record) error {
 		}
 	}
 	w.pos.past(r)
+	if r.Kind == kindEnd {
+		w.tellEnded() // not as a part of the record
+	}
 	w.g.arrived(r)
 	w.mu.Lock()
 	defer w.mu.Unlock()
