@@ -19,8 +19,17 @@ const tabSize = 4
 const maxLexed = 32 << 10
 
 // maxLexTime bounds how long colouring may take. A few milliseconds are normal, but some lexers
-// never finish on some code. Such a lexer is not used again.
-const maxLexTime = time.Second
+// never finish on some code. Such a lexer is not used again. On a busy machine most of the time
+// passes while the program waits for a processor: of what passes in one token only maxTokenTime
+// counts, unless it is more than maxLexWait in all.
+const (
+	maxLexTime   = time.Second
+	maxTokenTime = 20 * time.Millisecond
+	maxLexWait   = 3 * maxLexTime
+	// patternTime is how long chroma tries a pattern, by the clock. After that it does as if the
+	// pattern did not match.
+	patternTime = 250 * time.Millisecond
+)
 
 // codeLines returns code as lines, coloured according to its language. The code must be safe text.
 func (th *Theme) codeLines(code string, lexer chroma.Lexer) []line {
@@ -37,25 +46,39 @@ func (th *Theme) codeLines(code string, lexer chroma.Lexer) []line {
 	return out
 }
 
-// lex colours code. It returns nil if that is not possible, and recovers from a panic of the lexer,
-// which must not end the conversation.
-func (th *Theme) lex(code string, lexer chroma.Lexer) (out []line) {
+// lex colours code. It returns nil if that is not possible. It tries again if patterns may have had
+// too little time, unless that was long.
+func (th *Theme) lex(code string, lexer chroma.Lexer) []line {
+	for begun := time.Now(); ; {
+		out, late := th.lexOnce(code, lexer, begun)
+		if !late || time.Since(begun) > maxLexTime {
+			return out
+		}
+	}
+}
+
+// lexOnce is one try, and reports whether a pattern may have had too little time. It recovers from a
+// panic of the lexer, which must not end the conversation.
+func (th *Theme) lexOnce(code string, lexer chroma.Lexer, begun time.Time) (out []line, late bool) {
 	defer func() {
 		if recover() != nil {
-			out = nil
+			out, late = nil, false
 		}
 	}()
 	it, err := lexer.Tokenise(nil, code)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	var cur line
 	col := 0
-	deadline := time.Now().Add(maxLexTime)
+	last, used := time.Now(), time.Duration(0)
 	for tok := it(); tok != chroma.EOF; tok = it() {
-		if time.Now().After(deadline) {
+		now := time.Now()
+		late = late || now.Sub(last) >= patternTime
+		used, last = used+min(now.Sub(last), maxTokenTime), now
+		if used > maxLexTime || now.Sub(begun) > maxLexWait {
 			tooSlow(lexer)
-			return nil
+			return nil, false
 		}
 		k := th.syntax[syntaxOf(tok.Type)]
 		for text := tok.Value; ; {
@@ -82,16 +105,16 @@ func (th *Theme) lex(code string, lexer chroma.Lexer) (out []line) {
 		out = append(out, nil)
 	}
 	if len(out) > n {
-		return nil
+		return nil, late
 	}
 	i := 0
 	for l := range strings.SplitSeq(code, "\n") {
 		if out[i].plain() != tabs(l, tabSize) {
-			return nil
+			return nil, late
 		}
 		i++
 	}
-	return out
+	return out, late
 }
 
 // syntaxOf returns the kind of a token, which determines its colour.
