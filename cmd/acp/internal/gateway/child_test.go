@@ -175,7 +175,7 @@ func TestSubagentPositions(t *testing.T) {
 	if _, err := s.SetTitle(t.Context(), "the end"); err != nil {
 		t.Fatal(err)
 	}
-	live.seen.until(t, "title: the end")
+	live.seen.untilAll(t, "title: the end", "agent: after", "agent: three ")
 	all := wire.updates(t, from)
 	for i, u := range all {
 		if u.Position == "" {
