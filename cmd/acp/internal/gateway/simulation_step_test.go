@@ -255,15 +255,16 @@ func (w *world) enter(c *simClient, anew bool) bool {
 // agentDies has the agent end that was started last.
 func (w *world) agentDies() {
 	w.mu.Lock()
-	n := len(w.agents)
+	agents := w.agents
 	w.mu.Unlock()
-	if n == 0 {
+	if len(agents) == 0 {
 		return
 	}
+	last := agents[len(agents)-1]
 	w.note("the agent dies")
 	w.lose()
-	w.agents[n-1].over.Store(true)
-	_ = w.agents[n-1].conn.Close()
+	last.over.Store(true)
+	_ = last.conn.Close()
 }
 
 // lose notes that the turns that run come to no end, and perhaps not all is kept that the agent says in them.

@@ -245,10 +245,11 @@ func (p *simPipe) WriteFrame(data []byte) error {
 
 // A simAgent is a process of the agent.
 type simAgent struct {
-	conn *acp.AgentConn
-	sim  *holderSim  // nil unless it is held
-	over atomic.Bool // it was ended
-	gone atomic.Bool // and so was its holder
+	conn   *acp.AgentConn
+	socket string      // its number
+	sim    *holderSim  // nil unless it is held
+	over   atomic.Bool // it was ended
+	gone   atomic.Bool // and so was its holder
 }
 
 func (s *simServer) startAgent() (*simAgent, jsonrpc.Stream) {
@@ -267,6 +268,7 @@ func (s *simServer) startAgent() (*simAgent, jsonrpc.Stream) {
 	a.conn = conn
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	a.socket = fmt.Sprint(len(w.agents))
 	w.agents = append(w.agents, a)
 	return a, ours
 }
@@ -274,10 +276,7 @@ func (s *simServer) startAgent() (*simAgent, jsonrpc.Stream) {
 func (s *simServer) hold(context.Context, string, string) (Held, error) {
 	a, ours := s.startAgent()
 	a.sim = newHolderSim(ours, nil)
-	s.w.mu.Lock()
-	socket := fmt.Sprint(len(s.w.agents) - 1)
-	s.w.mu.Unlock()
-	return &simHold{a.sim.attach(0), s, a, socket}, nil
+	return &simHold{a.sim.attach(0), s, a, a.socket}, nil
 }
 
 func (s *simServer) rehold(_ context.Context, socket, _ string, seq uint64) (Held, error) {
