@@ -23,8 +23,8 @@ func (s *numberedStream) ReadFrame() (jsonrpc.Frame, error) {
 	return f, err
 }
 
-// TestUpdateFrame: an update has the number that the stream gave the frame it came in, unless middleware hides that; what
-// the client makes itself has none.
+// TestUpdateFrame: an update has the number that the stream gave the frame it came in, unless middleware hides that;
+// what the client makes itself has none.
 func TestUpdateFrame(t *testing.T) {
 	for version := 1; version <= 2; version++ {
 		for _, hidden := range []bool{false, true} {

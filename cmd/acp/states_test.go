@@ -17,8 +17,11 @@ const maxBooleans = 3
 func TestStates(t *testing.T) {
 	for _, dir := range []string{"agent", "backend", "engine", "gateway", "holder", "journal", "store"} {
 		err := filepath.WalkDir(filepath.Join("internal", dir), func(p string, d fs.DirEntry, err error) error {
-			if err != nil || filepath.Ext(p) != ".go" || strings.HasSuffix(p, "_test.go") || dir == "agent" && filepath.Dir(p) != filepath.Join("internal", dir) {
+			if err != nil || filepath.Ext(p) != ".go" || strings.HasSuffix(p, "_test.go") {
 				return err
+			}
+			if dir == "agent" && filepath.Dir(p) != filepath.Join("internal", dir) {
+				return nil // its tools own no sessions
 			}
 			files := token.NewFileSet()
 			f, err := parser.ParseFile(files, p, nil, parser.SkipObjectResolution)

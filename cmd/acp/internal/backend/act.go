@@ -153,7 +153,8 @@ func (a *acts) see(u acp.SessionUpdate) (x *act, done bool) {
 		a.link(x)
 		status, _ := u.Status.Get()
 		done = status == acp.ToolCallStatusCompleted ||
-			x.consent == consentUnasked && x.call.Status.Or("") == acp.ToolCallStatusInProgress && len(u.RawOutput) > 0 && string(u.RawOutput) != "null"
+			x.consent == consentUnasked && x.call.Status.Or("") == acp.ToolCallStatusInProgress &&
+				len(u.RawOutput) > 0 && string(u.RawOutput) != "null"
 	case *acp.ToolCallContentChunk:
 		if x = a.of(u.ToolCallID); x == nil {
 			return nil, false

@@ -230,7 +230,8 @@ func TestBeginsBefore(t *testing.T) {
 	w.telling.Unlock()
 }
 
-// TestRepeatedAdopted: a prompt that is sent again to a gateway that has adopted the agent with the turn begins at once.
+// TestRepeatedAdopted: a prompt that is sent again to a gateway that has adopted the agent with the turn begins at
+// once.
 func TestRepeatedAdopted(t *testing.T) {
 	goOn := make(chan struct{})
 	r, sims := heldRig(t, talking(goOn), 1, nil)
@@ -252,7 +253,8 @@ func TestRepeatedAdopted(t *testing.T) {
 }
 
 // TestEndAgain: a client of version 2 that returns with the position behind the end of a turn, and sends its prompt
-// again before it was sent what follows, is sent that end for the prompt. So it is if more was sent behind the end then.
+// again before it was sent what follows, is sent that end for the prompt. So it is if more was sent behind the end
+// then.
 func TestEndAgain(t *testing.T) {
 	for part := 1; part <= 2; part++ {
 		r := newRig(t, talking(nil))

@@ -22,10 +22,15 @@ type NodeFigures struct {
 	Agents   int    `json:"agents"`   // that run
 }
 
+// figures returns what the node has, as far as is known of it.
+func (n *NodeInfo) figures() *NodeFigures {
+	return &NodeFigures{n.Name, n.Draining, n.Sessions, n.Agents}
+}
+
 // figures serves another node.
 func (g *Gateway) figures(context.Context, *wireFigures) (*NodeFigures, error) {
 	self := g.self()
-	return &NodeFigures{self.Name, self.Draining, self.Sessions, self.Agents}, nil
+	return self.figures(), nil
 }
 
 // figuresOf returns the figures of the other nodes that answer in time, by name.

@@ -12,8 +12,8 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// TestSteerGooseKept: what goose has taken into the turn that runs is in the log, once, also if the gateway dies before goose
-// answers, and if goose wants to be asked again.
+// TestSteerGooseKept: what goose has taken into the turn that runs is in the log, once, also if the gateway dies before
+// goose answers, and if goose wants to be asked again.
 func TestSteerGooseKept(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		arrived, answer, taken := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -36,7 +36,10 @@ func TestSteerGooseKept(t *testing.T) {
 				var p struct{ ExpectedRunID string }
 				_ = json.Unmarshal(*r, &p)
 				if p.ExpectedRunID != "2" {
-					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Invalid params", Data: json.RawMessage(`{"expectedRunId":"1","actualRunId":"2"}`)}
+					return nil, &jsonrpc.Error{
+						Code: jsonrpc.CodeInvalidParams, Message: "Invalid params",
+						Data: json.RawMessage(`{"expectedRunId":"1","actualRunId":"2"}`),
+					}
 				}
 				close(arrived)
 				<-answer
@@ -53,7 +56,8 @@ func TestSteerGooseKept(t *testing.T) {
 		gs.mu.Lock()
 		b := gs.agent
 		gs.mu.Unlock()
-		one, two := &steering{content: []acp.ContentBlock{acp.Text("x")}}, &steering{content: []acp.ContentBlock{acp.Text("x")}}
+		content := []acp.ContentBlock{acp.Text("x")}
+		one, two := &steering{content: content}, &steering{content: content}
 		if !b.expects(one) || b.expects(two) || !b.forgets(one) || !b.expects(two) || !b.forgets(two) {
 			t.Error("of two equal messages that are not answered one is sent")
 		}

@@ -62,8 +62,7 @@ func (hs *heldStream) noteSteer(wire string, params json.RawMessage) error {
 	}
 	text := textOf(skills.Plain(content))
 	hs.mu.Lock()
-	asked := slices.Collect(maps.Values(hs.steered.wires))
-	i := slices.IndexFunc(hs.steered.waiting, func(m *steering) bool { return m.text == text && !slices.Contains(asked, m) })
+	i := slices.IndexFunc(hs.steered.waiting, func(m *steering) bool { return m.text == text }) // one at most: see expects
 	if i < 0 {
 		hs.mu.Unlock()
 		return nil

@@ -98,16 +98,17 @@ func (g *Gateway) operate(mux *jsonrpc.Mux) {
 		self, now := g.self(), g.figuresOf(ctx)
 		res := &NodesAnswer{Nodes: make([]NodeStatus, 0, len(all))}
 		for _, n := range all {
-			figures, answers := now[n.Name]
-			if n.Name == self.Name {
-				n, answers = self, true
+			this := n.Name == self.Name
+			if this {
+				n = self // what is stored is older
 			}
-			if n.Name == self.Name || !answers { // what is stored is older
-				figures = NodeFigures{n.Name, n.Draining, n.Sessions, n.Agents}
+			figures, answers := now[n.Name]
+			if !answers {
+				figures = *n.figures()
 			}
 			res.Nodes = append(res.Nodes, NodeStatus{
-				NodeFigures: figures, Live: n.Live, This: n.Name == self.Name, Version: n.Version, Started: n.Started,
-				Workspaces: n.Workspaces, Earlier: !answers,
+				NodeFigures: figures, Live: n.Live, This: this, Version: n.Version, Started: n.Started,
+				Workspaces: n.Workspaces, Earlier: !answers && !this,
 			})
 		}
 		return res, nil

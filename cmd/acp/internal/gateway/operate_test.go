@@ -36,7 +36,10 @@ func TestOperateNodes(t *testing.T) {
 		}
 		return all
 	}
-	want := []NodeStatus{{NodeFigures: NodeFigures{Name: "a"}, Live: true, This: true}, {NodeFigures: NodeFigures{Name: "b", Sessions: 1, Agents: 1}, Live: true}} // which it has not stored yet
+	want := []NodeStatus{
+		{NodeFigures: NodeFigures{Name: "a"}, Live: true, This: true},
+		{NodeFigures: NodeFigures{Name: "b", Sessions: 1, Agents: 1}, Live: true}, // which it has not stored yet
+	}
 	if diff := cmp.Diff(want, status()); diff != "" {
 		t.Error(diff)
 	}

@@ -333,7 +333,7 @@ func (w *watcher) ends(id acp.MessageID, end turnEnd, has bool) (all []*ownPromp
 // sendEnd sends the client the end of a turn.
 func (w *watcher) sendEnd(end *records.End, r *engine.Record) error {
 	id, outcome := acp.MessageID(end.Prompt), outcomeOfEnd(end, r.Seq)
-	all := w.ends(id, outcome, w.session.Conn().Version() > 1 && w.pos.has(r))
+	all := w.ends(id, outcome, w.session.Conn().Version() > 1 && w.pos.has())
 	if len(all) > 0 {
 		var at json.RawMessage
 		ownmeta.Read(positionMeta(r.Seq, markOf(r), 0), &at)
@@ -343,12 +343,10 @@ func (w *watcher) sendEnd(end *records.End, r *engine.Record) error {
 			o.req.End(w.answer(&outcome))
 		}
 	}
-	if len(all) == 0 || w.session.Conn().Version() > 1 { // otherwise the answer says it
-		if err := sendEnd(w.session, end, r); err != nil {
-			return err
-		}
+	if len(all) > 0 && w.session.Conn().Version() == 1 {
+		return nil // the answer says it
 	}
-	return nil
+	return sendEnd(w.session, end, r)
 }
 
 // answer returns an end as the client is answered.

@@ -112,11 +112,11 @@ func (p *position) resume(cursor uint64, skip int, mark string) {
 	p.cursor, p.mark, p.skip, p.skipOf = cursor, mark, skip, cursor+1
 }
 
-// has reports whether the client has the next update of a record, which is being sent.
-func (p *position) has(r *engine.Record) bool {
+// has reports, between at and past, whether the client has the next update of the record.
+func (p *position) has() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.skipOf == r.Seq && p.part < p.skip
+	return p.part < p.skip
 }
 
 // maxMark is the length of a mark.

@@ -125,7 +125,9 @@ func TestVerbs(t *testing.T) {
 // who returns a client of a user with a role.
 func whoOf(user, role string) Who {
 	who := Who{User: user, Name: user + "'s " + role, Role: role}
-	for least, rights := range map[string]Rights{RolePrompter: MayPrompt, RoleApprover: MayApprove, RoleOwner: MayOperate | MayGrant} {
+	for least, rights := range map[string]Rights{
+		RolePrompter: MayPrompt, RoleApprover: MayApprove, RoleOwner: MayOperate | MayGrant,
+	} {
 		if reaches(role, least) {
 			who.Rights |= rights
 		}
